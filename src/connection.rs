@@ -3,26 +3,24 @@
 //! ```text
 //! ConnectionBuilder ─▶ Connection ─┬─ client (limiter, retries, request log)
 //!                                  ├─ profile
-//!                                  └─ running queries: all scans of a query share one budget and one response per request
+//!                                  └─ running queries: what all scans of a query share is in `query` and `answers`
 //! ```
 
+mod answers;
 mod fields;
 mod page;
+mod query;
 mod saved_searches;
 
-use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 #[cfg(feature = "store")]
 use std::time::Duration;
 
-use bytes::Bytes;
 #[cfg(feature = "store")]
 use chrono::TimeDelta;
 use chrono::{DateTime, Utc};
-use futures::FutureExt;
-use futures::future::{BoxFuture, WeakShared};
 use savedsearch_clock::Clock;
 #[cfg(feature = "store")]
 use tokio::time::Instant;
@@ -31,22 +29,26 @@ pub use self::fields::UnknownField;
 
 use self::fields::Fields;
 pub(crate) use self::page::facts_of;
+pub(crate) use self::query::{ForeignRuns, Query, QueryContext};
 pub(crate) use self::saved_searches::SavedSearches;
-use crate::client::{
-    Caller, Client, ClientSpec, Exchanges, Held, HttpLimits, HttpService, Network, QueryBudget, QueryCounts, QuerySpan,
-    RetryPolicy, Scan, Secret, SentBefore, parse_base_url,
-};
 #[cfg(feature = "store")]
-use crate::config::StoreUse;
-use crate::config::{SessionSettings, state_folder};
+use crate::client::Caller;
+use crate::client::{
+    Client, ClientSpec, Exchanges, HttpLimits, HttpService, Network, RetryPolicy, Secret, parse_base_url,
+};
+use crate::config::state_folder;
+#[cfg(feature = "store")]
+use crate::config::{SessionSettings, StoreUse};
 use crate::decode::Decoded;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
+#[cfg(feature = "store")]
+use crate::error::{Error, ErrorKind};
 #[cfg(feature = "store")]
 use crate::location::{CatalogUrl, Location};
 use crate::profile::Profile;
 #[cfg(feature = "store")]
 use crate::profile::{ColumnSpec, ColumnType, Origin};
-use crate::request::{Endpoint, FilterTerm, PageRequest, RequestKey};
+use crate::request::FilterTerm;
 #[cfg(feature = "store")]
 use crate::store::{
     AS_OF, Compacted, Erase, Erased, Export, Exported, Extent, Filters, FromStore, Holding, Indexed, Owner, Store,
@@ -58,7 +60,10 @@ use crate::store::{
 pub struct Connection {
     client: Arc<Client>,
     clock: Clock,
-    queries: Mutex<Queries>,
+    /// Queries that have begun here, for as long as they have owners.
+    running: Mutex<Vec<Weak<Query>>>,
+    /// Owners of queries in sessions that do not keep them.
+    foreign_runs: ForeignRuns,
     fields: Mutex<Fields>,
     searches: Mutex<Option<Vec<(String, String)>>>,
     fan_out: Mutex<Option<Vec<String>>>,
@@ -117,68 +122,6 @@ pub(crate) struct LastList {
 #[cfg(feature = "store")]
 const SETTLING: Duration = Duration::from_secs(10);
 
-/// A running query.
-#[derive(Debug)]
-pub(crate) struct Query {
-    pub(crate) budget: Arc<QueryBudget>,
-    /// Start of the query, by the local clock.
-    pub(crate) begun: DateTime<Utc>,
-    /// Start of the query, by the clock that time windows are computed from.
-    pub(crate) now: DateTime<Utc>,
-    /// Responses without mentions: each is requested once.
-    answers: Mutex<HashMap<RequestKey, SharedAnswer>>,
-    /// List of saved searches, once it has been requested.
-    list: OnceLock<Arc<SavedSearches>>,
-    /// Store of responses without mentions, and how it is used.
-    #[cfg(feature = "store")]
-    kept: Option<FromStore>,
-    /// Span of the query, if its statement has none.
-    span: Mutex<Weak<QuerySpan>>,
-}
-
-impl Query {
-    /// True if responses may come from a store, or remain in it.
-    pub(crate) fn keeps_answers(&self) -> bool {
-        #[cfg(feature = "store")]
-        return self.kept.as_ref().is_some_and(|kept| kept.freshness > TimeDelta::zero());
-        #[cfg(not(feature = "store"))]
-        false
-    }
-}
-
-/// Maximum number of remembered queries that no scan reads any more.
-const MANY: usize = 256;
-
-/// Running queries by name, each with its execution.
-type Queries = HashMap<String, (Weak<Execution>, Arc<Query>)>;
-
-/// Execution of a query; it lives as long as the query does.
-type Execution = dyn Any + Send + Sync;
-
-/// The counts of the queries of all connections, by name and execution, for as long as one of them knows the query.
-static COUNTS: Mutex<Vec<(String, Weak<Execution>, WeakCounts)>> = Mutex::new(Vec::new());
-type WeakCounts = Weak<QueryCounts>;
-
-/// Returns the counts of a query, which all connections that it reads share.
-fn counts_of(id: &str, execution: &Arc<Execution>) -> Arc<QueryCounts> {
-    let this = Arc::downgrade(execution);
-    let mut running = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
-    running.retain(|(.., counts)| counts.strong_count() > 0);
-    let known = running.iter().find(|(known, run, _)| known == id && run.ptr_eq(&this));
-    if let Some(counts) = known.and_then(|(.., counts)| counts.upgrade()) {
-        return counts;
-    }
-    let counts = Arc::new(QueryCounts::default());
-    running.push((id.to_owned(), this, Arc::downgrade(&counts)));
-    counts
-}
-
-/// Returns the running query of this name and execution.
-fn known_query(queries: &Queries, id: &str, execution: &Arc<Execution>) -> Option<Arc<Query>> {
-    let (known, query) = queries.get(id)?;
-    known.ptr_eq(&Arc::downgrade(execution)).then(|| Arc::clone(query))
-}
-
 /// The names of filter parameters, in order.
 fn names_of(filters: &[FilterTerm]) -> Vec<String> {
     let mut names: Vec<String> = filters.iter().map(|term| term.parameter.clone()).collect();
@@ -189,15 +132,6 @@ fn names_of(filters: &[FilterTerm]) -> Vec<String> {
 /// The number of values of a filter, and their bytes.
 fn extent(term: &FilterTerm) -> (usize, usize) {
     (term.values.len(), term.values.iter().map(String::len).sum())
-}
-
-/// A response without mentions.
-#[derive(Debug)]
-enum SharedAnswer {
-    /// Requested, and available as long as a caller waits for it.
-    Asked(WeakShared<BoxFuture<'static, Result<Bytes>>>),
-    /// Received, with its memory.
-    Given { body: Bytes, _memory: Held },
 }
 
 impl ConnectionBuilder {
@@ -314,8 +248,8 @@ impl ConnectionBuilder {
     /// Builds the connection. No request is made.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for an invalid address or key, or a store that was made with another address or key;
-    /// [`ErrorKind::Store`] for a store that cannot be opened.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an invalid address or key, or a store that was made with another
+    /// address or key; [`ErrorKind::Store`](crate::ErrorKind::Store) for a store that cannot be opened.
     pub fn build(self) -> Result<Arc<Connection>> {
         #[cfg(feature = "store")]
         let stored = self.store;
@@ -353,11 +287,12 @@ impl ConnectionBuilder {
             }
             None => (None, None),
         };
-        let (queries, fields, searches, fan_out, proven_values, combined) = Default::default();
+        let (running, foreign_runs, fields, searches, fan_out, proven_values, combined) = Default::default();
         Ok(Arc::new(Connection {
             client: Arc::new(client),
             clock,
-            queries,
+            running,
+            foreign_runs,
             fields,
             searches,
             fan_out,
@@ -381,31 +316,6 @@ fn with_as_of(mut profile: Profile) -> Profile {
         mentions.columns.push(ColumnSpec::new(AS_OF, ColumnType::Timestamp, Origin::AsOf).nullable());
     }
     profile
-}
-
-impl Query {
-    /// Keeps a response for the other scans of the query.
-    fn share(&self, scan: &Scan, key: &RequestKey, body: &Bytes) -> Result<()> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(answers.get(key), Some(SharedAnswer::Given { .. })) {
-            let _memory = scan.hold(body.len())?;
-            answers.insert(key.clone(), SharedAnswer::Given { body: body.clone(), _memory });
-        }
-        Ok(())
-    }
-
-    /// Returns the span that scans of the query belong to: that of its statement, or else one that lasts as long as a
-    /// scan does. The query itself may be remembered for longer than it runs, so it does not hold the span.
-    pub(crate) fn span(&self, statement: Option<Arc<QuerySpan>>) -> Arc<QuerySpan> {
-        statement.unwrap_or_else(|| {
-            let mut own = self.span.lock().unwrap_or_else(PoisonError::into_inner);
-            own.upgrade().unwrap_or_else(|| {
-                let span = QuerySpan::start(None);
-                *own = Arc::downgrade(&span);
-                span
-            })
-        })
-    }
 }
 
 impl Connection {
@@ -655,13 +565,6 @@ impl Connection {
         }
     }
 
-    /// Number of requests that the running queries have announced. They may turn out to need more.
-    pub fn announced(&self) -> u64 {
-        let queries = self.queries();
-        let running = queries.values().filter(|(runs, _)| runs.strong_count() > 0);
-        running.map(|(_, query)| query.budget.announced()).sum()
-    }
-
     /// Records the fields of a page; `asked` is a hash of its request. Returns the columns whose fields used to be in all
     /// records and are in none of the latest. Remembers values of the columns that are `compared`, or that the service filters by.
     pub(crate) fn note_fields<'c>(
@@ -713,196 +616,5 @@ impl Connection {
         if filters.len() > 1 {
             self.combined.lock().unwrap_or_else(PoisonError::into_inner).insert(names_of(filters));
         }
-    }
-
-    /// Returns the query of this name, which a session runs. All its scans share one budget and one response per request as
-    /// long as `execution` lives. Running a plan again starts another query.
-    pub(crate) fn query(
-        &self,
-        id: &str,
-        session: &str,
-        execution: &Arc<Execution>,
-        settings: &SessionSettings,
-        caller: Option<Arc<Caller>>,
-        before: SentBefore,
-    ) -> Arc<Query> {
-        if let Some(query) = known_query(&self.queries(), id, execution) {
-            return query;
-        }
-        let budget =
-            QueryBudget::new(id.to_owned(), settings.max_requests, settings.query_deadline, settings.request_timeout)
-                .after(before)
-                .with_completeness(settings.completeness)
-                .with_session(session)
-                .with_caller(caller)
-                .with_counts(counts_of(id, execution));
-        // Before taking the lock: another process may hold the ledger.
-        let possible = self.client.possible_until(budget.deadline);
-        let mut queries = self.queries();
-        // Another scan may have started the query in the meantime.
-        if let Some(query) = known_query(&queries, id, execution) {
-            return query;
-        }
-        // A long-lived execution may run many queries: those that no scan reads any more have ended.
-        let crowded = queries.len() > MANY;
-        queries.retain(|_, (runs, query)| runs.strong_count() > 0 && !(crowded && Arc::strong_count(query) == 1));
-        let query = Query {
-            budget: Arc::new(budget.with_possible(possible)),
-            begun: self.clock.now(),
-            now: self.now(),
-            answers: Mutex::default(),
-            list: OnceLock::new(),
-            #[cfg(feature = "store")]
-            kept: self.store_for(settings),
-            span: Mutex::default(),
-        };
-        let query = Arc::new(query);
-        queries.insert(id.to_owned(), (Arc::downgrade(execution), Arc::clone(&query)));
-        drop(queries);
-        #[cfg(feature = "store")]
-        if let Some(note) = self.full_disk(settings) {
-            self.client.log().note(&query.budget, None, note);
-        }
-        query
-    }
-
-    fn queries(&self) -> MutexGuard<'_, Queries> {
-        self.queries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the list of saved searches. All scans of a query share one request.
-    pub(crate) async fn list(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Arc<SavedSearches>> {
-        if let Some(list) = query.list.get() {
-            return Ok(Arc::clone(list));
-        }
-        let page = |request: PageRequest, first: bool| {
-            let profile = Arc::clone(self.profile());
-            let decode = move |body: &Bytes| {
-                let page = SavedSearches::decode(&profile, body.clone(), first)?;
-                let rows = page.rows;
-                Ok((page, rows))
-            };
-            self.answer(query, scan, request, decode)
-        };
-        let mut last = PageRequest::list();
-        let mut list = page(last.clone(), true).await?;
-        let judged = |request: &PageRequest, verdict: String| {
-            let parameters = request.key(self.profile()).to_string();
-            self.client.log().judge_last(&scan.query, &parameters, &verdict);
-            scan.judged(verdict);
-        };
-        while let Some(next) = list.next(self.profile()).inspect_err(|error| judged(&last, error.to_string()))? {
-            last = next;
-            list = list.then(page(last.clone(), false).await?);
-        }
-        judged(&last, list.verdict(self.profile()));
-        let list = Arc::new(list);
-        self.note_searches(&list);
-        Ok(Arc::clone(query.list.get_or_init(|| list)))
-    }
-
-    /// Remembers a list for completion and estimates. No query depends on it.
-    fn note_searches(&self, list: &SavedSearches) {
-        let aids = list.fan_out();
-        self.client.note_list(aids.clone());
-        *self.fan_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(aids);
-        if let Some(names) = &list.names {
-            *self.searches.lock().unwrap_or_else(PoisonError::into_inner) = Some(names.clone());
-        }
-    }
-
-    /// Returns the response to a request without mentions. All scans of a query share one request, and each decodes
-    /// what it needs. `decode` returns the value and the number of records of a valid response.
-    pub(crate) async fn answer<T: Send + 'static>(
-        self: &Arc<Self>,
-        query: &Query,
-        scan: &Arc<Scan>,
-        request: PageRequest,
-        decode: impl Fn(&Bytes) -> Result<(T, u64)> + Send + Sync + 'static,
-    ) -> Result<T> {
-        let key = request.key(self.profile());
-        #[cfg(feature = "store")]
-        if let Some(body) = self.kept(query, &key).await {
-            return decode(&body).map(|(value, _)| value);
-        }
-        let decode = Arc::new(decode);
-        // Decoded value, if this call is the one that sends the request.
-        let decoded: Arc<Mutex<Option<T>>> = Arc::default();
-        let asked = {
-            let mut answers = query.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = match answers.get(&key) {
-                // Decoded below, without holding the lock.
-                Some(SharedAnswer::Given { body, .. }) => {
-                    Some(futures::future::ready(Ok(body.clone())).boxed().shared())
-                }
-                Some(SharedAnswer::Asked(asked)) => asked.upgrade(),
-                None => None,
-            };
-            known.unwrap_or_else(|| {
-                if request.plan.endpoint == Endpoint::List {
-                    query.budget.count_list();
-                }
-                let (connection, scan) = (Arc::clone(self), Arc::clone(scan));
-                let (decode, decoded) = (Arc::clone(&decode), Arc::clone(&decoded));
-                // On its own task: other scans that wait must not depend on the first one being polled.
-                let asking = self.client.spawn(async move {
-                    let keep = |body: &Bytes| {
-                        let (value, rows) = decode(body)?;
-                        *decoded.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-                        Ok((body.clone(), rows))
-                    };
-                    connection.client.fetch(&scan, &request, keep).await
-                });
-                let failed = |error| Error::new(ErrorKind::Connect, format!("the request was aborted: {error}"));
-                let asked = asking.map(move |answer| answer.map_err(failed).flatten()).boxed().shared();
-                answers.extend(asked.downgrade().map(|asked| (key.clone(), SharedAnswer::Asked(asked))));
-                asked
-            })
-        };
-        let body = asked.await?;
-        // First, so that no scan requests it again meanwhile.
-        let shared = query.share(scan, &key, &body);
-        #[cfg(feature = "store")]
-        self.keep(query, &key, &body).await;
-        shared?;
-        let own = decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
-        own.map_or_else(|| decode(&body).map(|(value, _)| value), Ok)
-    }
-
-    /// Returns the stored response to a request, if it is as fresh as the query wants it.
-    #[cfg(feature = "store")]
-    async fn kept(&self, query: &Query, key: &RequestKey) -> Option<Bytes> {
-        let kept = query.kept.as_ref()?;
-        match kept.answer(key, self.now()).await {
-            Ok(found) => found.map(|(body, _)| {
-                kept.store.counters().answered();
-                body
-            }),
-            Err(error) => {
-                self.client.log().note(&query.budget, None, error.to_string());
-                None
-            }
-        }
-    }
-
-    /// Stores a response that was requested during a query.
-    #[cfg(feature = "store")]
-    async fn keep(&self, query: &Query, key: &RequestKey, body: &Bytes) {
-        // Without a freshness, no query would use it.
-        let Some(kept) = query.kept.as_ref().filter(|kept| kept.writes && kept.freshness > TimeDelta::zero()) else {
-            return;
-        };
-        if let Err(error) = kept.store.keep_answer(key, body, query.begun + self.client.ahead()).await {
-            self.client.log().note(&query.budget, None, unstored(&error, "read"));
-        }
-    }
-
-    /// Returns the aids that a query without an aid reads: each once, in the order of the list.
-    pub(crate) async fn listed_aids(self: &Arc<Self>, query: &Query, scan: &Arc<Scan>) -> Result<Vec<String>> {
-        if !self.profile().tables.saved_searches.sections.iter().any(|section| section.fan_out) {
-            return Err(Error::new(ErrorKind::Query, "the profile declares no saved searches to read by default")
-                .advice("add a predicate on aid, or set fan_out = true on a section of tables.saved_searches"));
-        }
-        Ok(self.list(query, scan).await?.fan_out())
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! A session needs the service's address and an API key. In this example, a simulator replaces the service:
 //!
-//! ```
+#![cfg_attr(feature = "simulator", doc = "```")]
+#![cfg_attr(not(feature = "simulator"), doc = "```ignore")]
 //! use std::sync::Arc;
 //!
 //! use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Settings};
@@ -33,9 +34,10 @@
 //! requests. A query returns every mention in its time window exactly once, or an [`Error`]. [`plan_cost`] estimates the
 //! cost of a query before it runs; [`spent`] and the table `system.requests` report it afterwards.
 //!
-//! The crate `datafusion` is re-exported so that versions match. Without default features the crate contains only the
-//! tables; `flight` adds the Flight SQL server, `postgres` that for clients of PostgreSQL, `mcp` the server for agents, `ui` the page,
-//! `simulator` a service for tests, and `cli` everything that the `savedsearch` program needs. Hidden modules are not part of the stable API.
+//! The crate `datafusion` is re-exported so that versions match. By default the crate contains only the tables. The feature `flight`
+//! adds the Flight SQL server, `postgres` that for clients of PostgreSQL, `mcp` the server for agents, `ui` the page, `store` a local
+//! copy of what was read, and `simulator` a service for tests. The program `savedsearch` is a crate of its own. Hidden modules are not
+//! part of the stable API.
 
 // Each server uses another part of what they share.
 #![cfg_attr(
@@ -133,7 +135,7 @@ pub use table::SavedSearchFactory;
 pub use verify::{DifferingDay, verify_counts};
 
 /// Compiles the programs of the documentation as doctests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "postgres", feature = "store"))]
 #[doc = include_str!("../docs/embedding.md")]
 struct Embedding;
 

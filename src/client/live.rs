@@ -1,4 +1,5 @@
-//! Responses from the service itself, within its limits and the budget of the query.
+//! Responses from the service itself, within its limits and the budget of the query. All limits and the network are one source: a
+//! request counts from the instant at which it is sent, so the guard of what it spends is committed just before.
 //!
 //! Invariant: every request that is sent has passed the limiter of its key and the budget of its query.
 

@@ -234,7 +234,7 @@ impl WorkerServer {
         let ids: Vec<&str> = files.keys().map(String::as_str).collect();
         let version = format!("{}{STORES}{}", version(), ids.join(","));
         let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(FairSpillPool::new(memory_mib << 20)))
+            .with_memory_pool(Arc::new(FairSpillPool::new(memory_mib.saturating_mul(1 << 20))))
             .with_object_store_registry(Arc::new(StoresOnly(files)))
             .build_arc()
             .map_err(|error| bad(format!("cannot start the query engine: {error}")))?;

@@ -38,6 +38,9 @@ pub(super) struct Part {
     /// Destination of the mentions in the store.
     #[cfg(feature = "store")]
     pub(super) fill: Option<Arc<super::stored::Fill>>,
+    /// What its pages have shown, for the store.
+    #[cfg(feature = "store")]
+    pub(super) pages: Arc<super::stored::WindowPages>,
 }
 
 /// A decoder that keeps the first response, with its overview.
@@ -130,7 +133,7 @@ impl Part {
     pub(super) async fn keep(&self, page: &Decoded, ahead: TimeDelta) {
         #[cfg(feature = "store")]
         if let Some(fill) = &self.fill {
-            fill.add(page, ahead).await;
+            fill.add(page, ahead, &self.pages).await;
         }
         #[cfg(not(feature = "store"))]
         let _ = (page, ahead);

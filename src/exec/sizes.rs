@@ -20,6 +20,7 @@ use super::FetchExec;
 use super::answer::AnswerTables;
 use super::cost::{Known, likely_scans};
 use super::stream::Starting;
+use super::traced::admitted;
 use crate::connection::Connection;
 use crate::request::{PageRequest, RequestPlan};
 
@@ -96,11 +97,12 @@ impl<'p> Unsized<'p> {
     ///
     /// # Errors
     /// Those of the requests.
-    pub(crate) async fn count(self, context: &Arc<TaskContext>) -> DataFusionResult<()> {
+    pub(crate) async fn count(self, task: Arc<TaskContext>) -> DataFusionResult<()> {
+        let context = admitted(task, None);
         let metrics = ExecutionPlanMetricsSet::new();
         let mut drivers = Vec::new();
         for (scan, window) in self.windows {
-            drivers.push((Starting::new(scan, context, &metrics, 0).driver()?, window));
+            drivers.push((Starting::new(scan, &context, &metrics, 0).driver()?, window));
         }
         stream::iter(drivers.into_iter().map(Ok))
             .try_for_each_concurrent(AT_ONCE, |(driver, window)| async move {

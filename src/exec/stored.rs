@@ -12,6 +12,8 @@
 
 mod candidates;
 mod checked;
+mod divided;
+mod file_columns;
 mod files;
 mod fill;
 #[cfg(feature = "distributed")]
@@ -36,49 +38,24 @@ pub(crate) use self::candidates::can_confirm;
 pub(crate) use self::candidates::decisions;
 #[cfg(feature = "shell")]
 pub(super) use self::candidates::may_read;
-use self::candidates::{Decided, Timelines, direct, is_limited, subject_of, usable};
+use self::candidates::{Decided, direct, is_limited, subject_of, usable};
 pub(super) use self::candidates::{Divisions, Size, StoreUse, expected, is_used, likely};
+use self::divided::Divided;
 pub(super) use self::files::StoredPart;
-pub(super) use self::fill::Fill;
+pub(super) use self::fill::{Fill, WindowPages};
 #[cfg(feature = "distributed")]
 pub(crate) use self::in_files::{InFiles, Readers};
 use self::stopped::{IfDropped, Window, recording_end};
-use self::tail::{Received, Tail};
-use self::timeline::{DailyCounts, Expected, Timeline, is_refused};
+use self::timeline::DailyCounts;
 pub(super) use self::words::expected_indexes;
 use super::part::Part;
 use super::scan_config::ScanConfig;
-use super::stand_ins::{Unproved, WindowTotal};
 use super::stream::{Batches, Driver};
 use crate::client::Prefetch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestPlan};
-use crate::store::{
-    Division, Filters, FromStore, Region, Regions, Subject, Terms, blocking, days_of, divide, divide_for_timeline,
-    is_full, overlap, span_of, start_of, unstored,
-};
-
-/// A plan divided between the store and the service.
-struct Divided {
-    division: Division,
-    /// The instants that belong to the window, in microseconds since 1970.
-    span: Range<i64>,
-    /// The daily counts of the service, as far as they are known.
-    timeline: DailyCounts,
-    /// Number of requests for these counts.
-    confirming: u64,
-    /// The mentions at the end of the span, if they were received with the daily counts.
-    tail: Option<Tail>,
-}
-
-impl Divided {
-    /// A plan of which nothing comes from the store, after this number of requests for daily counts.
-    fn unstored(span: Range<i64>, confirming: u64) -> Self {
-        let division = Division { stored: Vec::new(), read: vec![span.clone()] };
-        Self { division, span, timeline: DailyCounts::default(), confirming, tail: None }
-    }
-}
+use crate::store::{Division, FromStore, Regions, Subject, blocking, days_of, is_full, overlap, start_of, unstored};
 
 /// Windows as the service takes them, and their instants in microseconds since 1970.
 type Windows = Vec<(String, Range<i64>)>;
@@ -175,162 +152,6 @@ impl Driver {
         Some(stream.boxed())
     }
 
-    /// Divides a plan like [`divided`](Self::divided), after reads of its days by other queries have ended.
-    async fn divided_alone(self: &Arc<Self>, from: &FromStore, plan: &RequestPlan) -> Result<Option<Divided>> {
-        // A query with a limit may need less than what others read.
-        if !from.writes || is_limited(&self.config) {
-            return self.divided(from, plan).await;
-        }
-        let (in_flight, deadline) = (from.store.in_flight(), self.query.budget.deadline);
-        if let Some(missing) = self.missing(plan) {
-            in_flight.wait(&subject_of(plan), &missing, &self.config.query, deadline).await;
-        }
-        let divided = self.divided(from, plan).await?;
-        if let Some(Divided { division, tail: None, .. }) = &divided
-            && in_flight.wait(&subject_of(plan), &division.read, &self.config.query, deadline).await
-        {
-            // Now the store has them.
-            return self.divided(from, plan).await;
-        }
-        Ok(divided)
-    }
-
-    /// Divides a plan. `None` if it is requested as it is, because that takes no more requests, and nothing is stored.
-    async fn divided(self: &Arc<Self>, from: &FromStore, plan: &RequestPlan) -> Result<Option<Divided>> {
-        let Self { config, .. } = self.as_ref();
-        let profile = config.connection.profile();
-        let decided = match self.divisions.of(config, from, plan) {
-            Ok(Some(decided)) => decided,
-            Ok(None) => return Ok(None),
-            Err(error) => {
-                self.note(plan, &error);
-                return Ok(None);
-            }
-        };
-        let (subject, terms, relative) = (&decided.subject, decided.terms, decided.relative);
-        let (filters, span) = (&subject.filters, decided.span.clone());
-        let (regions, all) = self.sound(from, plan, &decided).await;
-        let (mut division, confirmed_by) = match all {
-            true => (decided.division.clone(), decided.confirmed_by.clone()),
-            false => divide_for_timeline(&span, filters, &regions, &terms),
-        };
-        let timeline = DailyCounts::default();
-        if division.is_stored() {
-            return Ok(Some(Divided { division, span, timeline, confirming: 0, tail: None }));
-        }
-        let timelines = Timelines::of(config, from, plan, &division, &confirmed_by, relative)?;
-        let confirming = timelines.requests();
-        // A relative period ends at an instant that only the service knows, and days are stored completely.
-        let tail = match confirming > 0 && !relative {
-            true => self.tail_request(from, plan, &division, &confirmed_by, subject, &regions),
-            false => None,
-        };
-        // What reads the tail confirms as well.
-        let apart = confirming - u64::from(tail.is_some());
-        let (limited, direct) = (is_limited(config), direct(config, plan, &division, apart));
-        if relative {
-            // The service resolves it.
-            let invests = from.invests() && !limited;
-            if !can_confirm(profile) || (direct && !invests) {
-                return Ok(None);
-            }
-            let words = plan.duration.as_deref().unwrap_or_default();
-            let timeline = match self.timeline(plan, &confirmed_by, words).await {
-                Err(error) if is_refused(error.kind()) => {
-                    self.note(plan, &error);
-                    None
-                }
-                timeline => timeline?.ok(),
-            };
-            let Some(Timeline { window: Some(span), counts, as_of }) = timeline else { return Ok(None) };
-            let (division, by) = divide_for_timeline(&span, filters, &regions, &terms);
-            if by != confirmed_by && division.to_confirm().is_some() {
-                return Ok(None);
-            }
-            let expected = Expected { asked: span.clone(), counts, as_of, filters: confirmed_by };
-            let timeline = expected.whole(filters);
-            let division = self.confirmed(from, terms, plan, division, &span, expected).await;
-            return Ok(Some(Divided { division, span, timeline, confirming, tail: None }));
-        }
-        if direct {
-            // Everything is read, and kept.
-            return Ok((from.writes && !limited).then(|| Divided::unstored(span, 0)));
-        }
-        let Some(days) = division.to_confirm() else {
-            return Ok(Some(Divided { division, span, timeline, confirming, tail: None }));
-        };
-        let Received { tail, timeline: received } = match tail {
-            Some(request) => self.read_tail(from, plan, request).await?,
-            None => Received::default(),
-        };
-        let mut counts = Vec::new();
-        match received {
-            Some(timeline) => counts.push(Ok(timeline)),
-            None => {
-                for words in &timelines.windows {
-                    let timeline = match self.timeline(plan, &confirmed_by, words).await {
-                        Ok(timeline) => timeline,
-                        // It may answer the next query, and says nothing about the stored days.
-                        Err(error) if is_refused(error.kind()) => {
-                            self.note(plan, &error);
-                            return Ok(Some(Divided::unstored(span, confirming)));
-                        }
-                        Err(error) => return Err(error),
-                    };
-                    let proves = timeline.is_ok();
-                    counts.push(timeline);
-                    if !proves {
-                        break;
-                    }
-                }
-            }
-        }
-        let asked = span_of(&days);
-        let contradiction = match counts.last() {
-            Some(Err(Unproved::Contradictory)) => Some("differ from its total and confirm no stored days".to_owned()),
-            Some(Err(Unproved::NoCounts(Some(WindowTotal { total, from, to })))) => {
-                // All days of the window are stored.
-                let of_days =
-                    division.read.is_empty() && division.stored.iter().all(|part| part.filters == confirmed_by);
-                let same = asked == (from.timestamp_micros()..to.timestamp_micros());
-                let stored = division.mentions();
-                (of_days && same && *total != stored)
-                    .then(|| format!("are missing, and its total of {total} is not that of the stored days, {stored}"))
-            }
-            _ => None,
-        };
-        let expected = match Expected::of(asked, confirmed_by, counts) {
-            Ok(expected) => expected,
-            Err(_) if let Some(what) = contradiction => {
-                let message = format!("the daily counts of the service {what}: reading them");
-                let error = Error::new(ErrorKind::Contradiction, message);
-                self.note(
-                    plan,
-                    &error.advice("set trust = \"advisory\" in [counts] of the profile if they always differ"),
-                );
-                return Ok(Some(Divided::unstored(span, confirming)));
-            }
-            Err(_) => {
-                let proved = |(of, region): &(Filters, Arc<Region>)| {
-                    of == &subject.filters && (region.sealed || region.confirmed > region.as_of)
-                };
-                if regions.iter().any(proved) {
-                    // They did before: this response alone says nothing about the stored days.
-                    return Ok(Some(Divided::unstored(span, confirming)));
-                }
-                // The counts prove nothing, and are not expected to soon.
-                self.distrust(from, subject, plan).await;
-                let terms = Terms { rescan: Some(profile.store.rescan.length()), ..terms };
-                let division = divide(&span, filters, &regions, &terms);
-                return Ok(Some(Divided { division, span, timeline, confirming, tail: None }));
-            }
-        };
-        let timeline = expected.whole(filters);
-        let tail = tail.filter(|tail| tail.is_last_of(&mut division));
-        let division = self.confirmed(from, terms, plan, division, &span, expected).await;
-        Ok(Some(Divided { division, span, timeline, confirming, tail }))
-    }
-
     /// Returns the instants of a plan that the store lacks, as far as they are known without a request.
     fn missing(&self, plan: &RequestPlan) -> Option<Vec<Range<i64>>> {
         Some(self.decided(plan)?.apart().read.clone())
@@ -348,7 +169,7 @@ impl Driver {
         let (store, aid, days) = (Arc::clone(&from.store), subject.aid.clone(), days_of(span));
         let regions: Vec<_> = regions.iter().filter(|(_, region)| overlap(&region.days, &days)).cloned().collect();
         let checked = blocking(move || {
-            let (mut sound, mut missing) = (Vec::with_capacity(regions.len()), None);
+            let (mut sound, mut failed) = (Vec::with_capacity(regions.len()), None);
             // Regions share files.
             let mut complete: HashMap<PathBuf, bool> = HashMap::new();
             for (filters, region) in regions {
@@ -356,27 +177,37 @@ impl Driver {
                     sound.push((filters, region));
                     continue;
                 };
-                let path = store.folder(&Subject { aid: aid.clone(), filters: filters.clone() }).join(&file.path);
-                let found = || path.metadata().is_ok_and(|found| found.len() == file.bytes);
-                match *complete.entry(path.clone()).or_insert_with(found) {
-                    false => missing = Some(path),
-                    true => sound.push((filters, region)),
+                let subject = Subject { aid: aid.clone(), filters: filters.clone() };
+                let path = store.folder(&subject).join(&file.path);
+                let is_complete = || match store.is_complete(&subject, file) {
+                    Ok(true) => true,
+                    Ok(false) => {
+                        let message = format!("{} is missing or damaged: requesting its days again", path.display());
+                        let advice = "`savedsearch store verify` lists such files";
+                        failed = Some(Error::new(ErrorKind::Store, message).advice(advice));
+                        false
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        false
+                    }
+                };
+                if *complete.entry(path.clone()).or_insert_with(is_complete) {
+                    sound.push((filters, region));
                 }
             }
-            Ok((sound, missing))
+            Ok((sound, failed))
         });
-        let (sound, missing) = match checked.await {
+        let (sound, failed) = match checked.await {
             Ok(checked) => checked,
             Err(error) => {
                 self.note(plan, &error);
                 return (Regions::default(), false);
             }
         };
-        let all = missing.is_none();
-        if let Some(path) = missing {
-            let message = format!("{} is missing or damaged: requesting its days again", path.display());
-            let advice = "`savedsearch store verify` lists such files";
-            self.note(plan, &Error::new(ErrorKind::Store, message).advice(advice));
+        let all = failed.is_none();
+        if let Some(error) = failed {
+            self.note(plan, &error);
         }
         (Arc::new(sound), all)
     }
@@ -469,9 +300,10 @@ impl Driver {
                 if counted > 0 {
                     self.config.connection.client().expect(asked.clone(), counted);
                 }
-                let window = Window { plan: asked, instants, first: Arc::default() };
+                let window = Window { plan: asked, instants, first: Arc::default(), pages: Arc::default() };
                 let first = fill.is_some().then(|| Arc::clone(&window.first));
-                let part = Part { within: Some(within), label, first, fill: fill.clone(), ..Part::default() };
+                let pages = Arc::clone(&window.pages);
+                let part = Part { within: Some(within), label, first, fill: fill.clone(), pages, ..Part::default() };
                 let rows = Arc::clone(&self).window(window.plan.clone(), part, last, prefetch);
                 parts.push(match fill {
                     Some(fill) => recording_end(rows, fill, window),

@@ -7,7 +7,6 @@
 //!     └─ a sort order      merged: the first page of each, then pages of those whose rows come next
 //! ```
 
-use std::any::Any;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 #[cfg(feature = "store")]
@@ -45,9 +44,9 @@ use super::scan_config::{Mode, ScanConfig, Slice};
 use super::scan_exec::{FetchExec, sort_key};
 #[cfg(feature = "store")]
 use super::stored::{Divisions, StoredPart};
-use crate::client::{Caller, Completeness, Prefetch, QuerySpan, Scan, SentBefore, read_pages};
+use crate::client::{Completeness, Prefetch, QuerySpan, Scan, read_pages};
 use crate::config::SessionSettings;
-use crate::connection::Query;
+use crate::connection::{Query, QueryContext};
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting, shortened};
 use crate::profile::TableKind;
@@ -118,14 +117,8 @@ impl Starting {
         partition: usize,
     ) -> Self {
         let (config, requests, output) = (Arc::clone(&scan.config), Arc::clone(&scan.requests), scan.schema());
-        let settings = SessionSettings::of(context.session_config().options());
-        let execution: Arc<dyn Any + Send + Sync> = Arc::clone(context) as _;
-        let caller = context.session_config().get_extension::<Caller>();
-        let before = context.session_config().get_extension::<SentBefore>();
-        let before = before.map_or(SentBefore(0), |before| *before);
-        let session = context.session_id();
-        let query = config.connection.query(&config.query, &session, &execution, &settings, caller, before);
-        let within = query.span(context.session_config().get_extension::<QuerySpan>());
+        let owner = QueryContext::of(context, &config.connection, &config.query);
+        let query = owner.at(&config.connection, &config.query);
         #[cfg(any(feature = "host", feature = "shell"))]
         let in_parts = context.session_config().get_extension::<super::traced::InParts>().is_some();
         #[cfg(not(any(feature = "host", feature = "shell")))]
@@ -136,9 +129,9 @@ impl Starting {
             counters: Counters::new(metrics, partition),
             memory: Arc::new(PoolMemory::new(context, &config.spec.name)),
             config,
-            settings,
+            settings: owner.settings.clone(),
             query,
-            within,
+            within: owner.span(),
             in_parts,
             #[cfg(feature = "store")]
             context: Arc::clone(context),

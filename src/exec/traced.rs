@@ -1,5 +1,5 @@
-//! The start of a statement, with what only its caller (the shell, a driver or a server) knows of it: its kind, for its span, and
-//! if its rows are fetched in parts.
+//! The start of a statement, which admits it: it gets the owner of its query, with what only its caller (the shell, a driver or a
+//! server) knows of it: its kind, for its span, and if its rows are fetched in parts.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 
 use crate::client::QuerySpan;
+use crate::connection::QueryContext;
 
 /// Kind of a statement that returns rows, as its span names it.
 #[cfg(any(feature = "host", feature = "shell"))]
@@ -21,8 +22,8 @@ pub(crate) fn statement_kind(plan: &LogicalPlan) -> &'static str {
     }
 }
 
-/// Starts a statement, and returns its rows. `span` is that of the statement; without one, each scan is a query of its own. All
-/// statements start here: a plan that is run elsewhere has no span.
+/// Starts a statement, and returns its rows. `span` is that of the statement; without one, its scans start one. All statements start
+/// here: a plan that is run elsewhere has no span, and is not admitted.
 ///
 /// # Errors
 /// Those of the plan's operators.
@@ -31,19 +32,16 @@ pub(crate) fn start(
     task: Arc<TaskContext>,
     span: Option<&Arc<QuerySpan>>,
 ) -> Result<SendableRecordBatchStream> {
-    let task = match span {
-        Some(span) => in_span(task, span),
-        None => task,
-    };
-    execute_stream(Arc::clone(plan), task)
+    execute_stream(Arc::clone(plan), admitted(task, span))
 }
 
-/// Puts the scans of a task into the span of their statement. Operators run inputs on tasks of their own, so the span
-/// travels in the context of the task and not on a thread.
-fn in_span(task: Arc<TaskContext>, span: &Arc<QuerySpan>) -> Arc<TaskContext> {
+/// Admits the statement of a task: all of its scans find the owner of their query in the task. Operators run inputs on tasks of their
+/// own, so the owner travels in the context of the task and not on a thread.
+pub(super) fn admitted(task: Arc<TaskContext>, span: Option<&Arc<QuerySpan>>) -> Arc<TaskContext> {
     match Arc::try_unwrap(task) {
         Ok(task) => {
-            let config = task.session_config().clone().with_extension(Arc::clone(span));
+            let owner = Arc::new(QueryContext::new(&task, span.cloned()));
+            let config = task.session_config().clone().with_extension(owner);
             Arc::new(task.with_session_config(config))
         }
         // Somebody else may run another statement with it.
@@ -74,12 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_travels_with_the_task_that_it_was_started_for() {
+    fn a_statement_is_admitted_with_its_span_in_the_task_that_it_was_started_for() {
         let span = QuerySpan::start(Some("query"));
-        let found = |task: &TaskContext| task.session_config().get_extension::<QuerySpan>();
-        let own = in_span(Arc::new(TaskContext::default()), &span);
-        assert!(found(&own).is_some_and(|found| Arc::ptr_eq(&found, &span)));
+        let found = |task: &TaskContext| task.session_config().get_extension::<QueryContext>();
+        let own = admitted(Arc::new(TaskContext::default()), Some(&span));
+        assert!(found(&own).is_some_and(|owner| Arc::ptr_eq(&owner.span(), &span)));
+        let without = admitted(Arc::new(TaskContext::default()), None);
+        assert!(found(&without).is_some_and(|owner| !Arc::ptr_eq(&owner.span(), &span)));
         let shared = Arc::new(TaskContext::default());
-        assert!(found(&in_span(Arc::clone(&shared), &span)).is_none());
+        assert!(found(&admitted(Arc::clone(&shared), Some(&span))).is_none());
     }
 }

@@ -26,7 +26,7 @@ impl ServerState {
     pub(super) fn new(host: Arc<Host>) -> Self {
         let limits = &host.limits;
         // Those of all users take a quarter of the memory at most.
-        let results_in_all = ((limits.memory_mib << 18) / READY).max(1);
+        let results_in_all = (limits.memory_bytes() / 4 / READY).max(1);
         let prepared = Store::new("prepared statement", limits.statements, usize::MAX, limits.session_idle(), false);
         let results = Store::new("result", limits.results, results_in_all, limits.result_time(), true);
         Self { host, prepared, results }

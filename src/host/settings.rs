@@ -172,6 +172,11 @@ impl Limits {
         Duration::from_secs(self.session_idle_seconds)
     }
 
+    /// See [`Limits::memory_mib`]; at most all that can be addressed.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_mib.saturating_mul(1 << 20)
+    }
+
     /// See [`Limits::result_seconds`].
     pub(crate) fn result_time(&self) -> Duration {
         Duration::from_secs(self.result_seconds)

@@ -82,7 +82,7 @@ impl Shares {
     /// Each share has a quarter of the memory for unread results, a quarter for what sessions keep, and half of the memory for all
     /// that operators announce. Users whose keys the service has not accepted yet keep an eighth of the memory together.
     pub(crate) fn new(memory_mib: usize, common: Arc<RuntimeEnv>) -> Self {
-        let strangers = Arc::new(Semaphore::new((memory_mib << 7).clamp(1, Semaphore::MAX_PERMITS)));
+        let strangers = Arc::new(Semaphore::new(memory_mib.saturating_mul(1 << 7).clamp(1, Semaphore::MAX_PERMITS)));
         Self { memory_mib, common, strangers, users: Mutex::default() }
     }
 
@@ -108,9 +108,9 @@ impl Shares {
             return Ok(share);
         }
         users.retain(|_, share| share.strong_count() > 0);
-        let kib = (self.memory_mib << 8).clamp(1, Semaphore::MAX_PERMITS);
+        let kib = self.memory_mib.saturating_mul(1 << 8).clamp(1, Semaphore::MAX_PERMITS);
         let [unread, kept] = [(); 2].map(|()| Arc::new(Semaphore::new(kib)));
-        let pool = Arc::new(CountedPool::new(self.memory_mib << 20));
+        let pool = Arc::new(CountedPool::new(self.memory_mib.saturating_mul(1 << 20)));
         let runtime = RuntimeEnvBuilder::from_runtime_env(&self.common).with_memory_pool(pool).build_arc()?;
         let turns = PlanningTurns { free: Semaphore::new(PLANNING), ended: Notify::new() };
         // None of them yet. The semaphore is never closed.
@@ -270,6 +270,12 @@ pub(crate) mod tests {
         assert!(other.planning().now_or_never().is_some(), "another user");
         held.pop();
         assert!(one.planning().now_or_never().is_some(), "one has ended");
+    }
+
+    #[test]
+    fn more_memory_than_can_be_addressed_is_all_of_it() {
+        let share = Shares::new(1 << (usize::BITS - 8), Arc::default()).of(&"one".into()).expect("a share");
+        assert_eq!(share.kib, Semaphore::MAX_PERMITS);
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Host {
         #[cfg(feature = "distributed")]
         let sessions = sessions.with_workers(workers);
         let lanes = Lanes::start().map_err(|error| failed(&error))?;
-        let statements = Statements::start((limits.memory_mib as u64) << 20).map_err(|error| failed(&error))?;
+        let statements = Statements::start(limits.memory_bytes() as u64).map_err(|error| failed(&error))?;
         let of_user = if anonymous { usize::MAX } else { limits.connections_per_principal };
         let no_login = metrics.rejected("no_login");
         let standing = Standing::new(limits.connections, of_user, limits.session_idle(), no_login);

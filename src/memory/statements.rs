@@ -146,8 +146,12 @@ impl Shared {
     fn look(&self) -> bool {
         let running: Vec<(Arc<str>, Arc<StatementMemory>)> = {
             let mut running = self.running();
+            let of =
+                |(user, statement): &(Arc<str>, Weak<StatementMemory>)| Some((Arc::clone(user), statement.upgrade()?));
+            let going = running.iter().filter_map(of).collect();
+            // Only then: one that ends meanwhile would stay, and the next one would not wake the thread.
             running.retain(|(_, statement)| statement.strong_count() > 0);
-            running.iter().filter_map(|(user, statement)| Some((Arc::clone(user), statement.upgrade()?))).collect()
+            going
         };
         let Some(used) = self.used().filter(|_| !running.is_empty()) else { return false };
         let holds = running.iter().map(|(user, statement)| Holds {
@@ -213,7 +217,7 @@ fn largest(limit: u64, used: u64, statements: &[Holds<'_>]) -> Option<usize> {
 /// I/O errors of temporary files.
 #[cfg(all(unix, feature = "shell"))]
 pub(crate) fn with_memory_of(context: &SessionContext, mib: usize) -> EngineResult<SessionContext> {
-    let pool = Arc::new(CountedPool::new(mib << 20));
+    let pool = Arc::new(CountedPool::new(mib.saturating_mul(1 << 20)));
     let runtime = RuntimeEnvBuilder::from_runtime_env(&context.runtime_env()).with_memory_pool(pool);
     let runtime = runtime.with_max_temp_directory_size((mib as u64).saturating_mul(SPILLED << 20)).build_arc()?;
     let state = SessionStateBuilder::from(context.state()).with_runtime_env(runtime).build();

@@ -670,9 +670,11 @@ fn binary(left: &mut SqlExpr, op: &mut BinaryOperator, right: &mut SqlExpr) -> R
         }
         // An array, if the other side is one: nothing is appended.
         StringConcat if is_null(right) && has_own_type(left) => {
+            check_copies(left, 2)?;
             Some(pair(left.clone(), StringConcat, when(SqlExpr::value(Value::Boolean(false)), left.clone())))
         }
         StringConcat if is_null(left) && has_own_type(right) => {
+            check_copies(right, 2)?;
             Some(pair(when(SqlExpr::value(Value::Boolean(false)), right.clone()), StringConcat, right.clone()))
         }
         PGStartsWith => Some(call("starts_with", vec![left.clone(), right.clone()])),
@@ -933,6 +935,10 @@ mod tests {
             nested("((b, c) OVERLAPS (d, ", "e", "))::int", 9),
             nested("((", "a", ", 2) IN ((1, 2), (3, 4), (5, 6)))::int", 10),
             nested("((", "a", ", 2) < (1, 2))::int", 10),
+            nested("(", "a", " || NULL)", 12),
+            nested("(NULL || ", "a", ")", 12),
+            nested("date_trunc('hour', ", "a", ", 'Asia/Tokyo')", 10),
+            nested("array_lower(ARRAY[", "a", "], 1)", 10),
         ] {
             let report = nested.expect_err("too large");
             assert!(report.fields().iter().any(|(_, text)| text.starts_with("statement too complex")), "{report:?}");

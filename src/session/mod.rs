@@ -136,7 +136,7 @@ pub(crate) use self::writes::{READ_ONLY, not_supported, refuse_inner, refuse_sta
 pub(crate) use self::writes::{refuse_changes, refuse_writes};
 use crate::catalog::{CATALOG, SCHEMA, catalog};
 use crate::config::SessionSettings;
-use crate::connection::Connection;
+use crate::connection::{Connection, ForeignRuns};
 use crate::functions;
 #[cfg(feature = "postgres")]
 pub(crate) use crate::optimizer::expressions::too_many_copies;
@@ -176,7 +176,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     }
     let page = usize::try_from(connection.profile().page.max).unwrap_or(usize::MAX).clamp(16, 1_024);
     let batch = config.batch_size().min(page);
-    *builder.config() = Some(defaults::begin_with(config.with_batch_size(batch)));
+    let config = config.with_batch_size(batch).with_extension(Arc::new(ForeignRuns::default()));
+    *builder.config() = Some(defaults::begin_with(config));
     let scalar = builder.scalar_functions().get_or_insert_default();
     scalar.iter_mut().for_each(|function| {
         let known = functions::with_unknown_range(Arc::clone(function));

@@ -216,7 +216,7 @@ impl Shell {
         mib: usize,
     ) -> Result<Self, DataFusionError> {
         let limited = bounded_session(&with_memory_of(context, mib)?)?;
-        let statements = Statements::start((mib as u64) << 20)?;
+        let statements = Statements::start((mib as u64).saturating_mul(1 << 20))?;
         Ok(Self { statements: Some(statements), ..Self::new(limited, connection) })
     }
 
@@ -565,7 +565,7 @@ impl Shell {
                 let requests = counted(sizes.requests(), "request");
                 self.note(&format!("note: estimating: {requests} for the numbers of mentions"));
                 let _progress = self.progress();
-                Box::pin(sizes.count(&self.context.task_ctx())).await?;
+                Box::pin(sizes.count(self.context.task_ctx())).await?;
             }
         } else if !Unsized::never_known(plan).is_empty() {
             self.note(&self.way_to_ask(&Unsized::of(plan)));

@@ -237,18 +237,21 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Returns a number that changes whenever any process has committed.
+    /// Returns a number that changes whenever any process has committed, another owner's as well.
     pub(crate) fn version(&self) -> Result<i64> {
-        let sql = match &self.database {
+        let of = |connection: &Connection<'_>, sql: &str| connection.row(sql, values![], |row| row.get(0));
+        match &self.database {
             // SQLite counts commits of other connections; this one only reads.
-            Database::Sqlite(_) => "PRAGMA data_version",
+            Database::Sqlite(_) => self.read(|connection| of(connection, "PRAGMA data_version")),
             // Other programs do not count their commits, but each is a snapshot.
             #[cfg(feature = "shared")]
-            Database::Postgres(_) => {
-                "SELECT commits + (SELECT max(snapshot_id) FROM ducklake_snapshot) FROM savedsearch_store"
-            }
-        };
-        self.read(|connection| connection.row(sql, values![], |row| row.get(0)))
+            Database::Postgres(postgres) => postgres.read_alone(|connection| {
+                of(
+                    connection,
+                    "SELECT commits + (SELECT max(snapshot_id) FROM ducklake_snapshot) FROM savedsearch_store",
+                )
+            }),
+        }
     }
 
     /// Version of the columns for new files.

@@ -131,5 +131,6 @@ impl Lease {
 impl Drop for Held {
     fn drop(&mut self) {
         self.renewing.abort();
+        self.store.catalog.forget_lease(&self.name, self.token);
     }
 }

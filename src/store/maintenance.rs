@@ -170,7 +170,7 @@ impl Store {
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if that cannot be determined.
-    pub(super) fn is_complete(&self, subject: &Subject, file: &DataFile) -> Result<bool> {
+    pub(crate) fn is_complete(&self, subject: &Subject, file: &DataFile) -> Result<bool> {
         is_complete(self.catalog.storage(), &self.folder(subject).join(&file.path), file.bytes)
     }
 
@@ -207,10 +207,10 @@ impl Store {
             removed += u64::from(remove_own(storage, &data.join(path)));
         }
         self.catalog.removed_files(&unused)?;
-        // Of processes that ended while they wrote.
-        let known: HashSet<PathBuf> = self.catalog.known_files()?.into_iter().map(|path| data.join(path)).collect();
+        // Of processes that ended while they wrote. Other processes may name one of those that are found before the catalog is read.
         let found = Catalog::folders().map(|table| storage.list(table)).collect::<io::Result<Vec<_>>>();
         let found = found.map_err(|error| files::failed("list", &data, &error))?;
+        let known: HashSet<PathBuf> = self.catalog.known_files()?.into_iter().map(|path| data.join(path)).collect();
         for Found { path, written, .. } in found.into_iter().flatten() {
             let is_known = known.contains(&path) || index::data_of(&path).is_some_and(|data| known.contains(&data));
             let is_before = |at| written.is_some_and(|written| written < at);

@@ -194,7 +194,7 @@ pub(super) async fn check(host: &Arc<Host>, session: &Arc<Session>, sql: &str) -
 /// Errors of planning, and of the requests.
 pub(super) async fn costs_by_size(host: &Host, session: &Session, question: Question) -> Result<Costs, Failure> {
     let (context, plan) = planned(host, session, question).await?;
-    let counted = Box::pin(Unsized::never_known(&plan).count(&context.task_ctx())).await;
+    let counted = Box::pin(Unsized::never_known(&plan).count(context.task_ctx())).await;
     counted.map_err(|error| session.failure(&error))?;
     costs_of(session, &plan).await
 }
@@ -319,7 +319,7 @@ pub(super) async fn run(
         let shown = Some(zone.as_str()).filter(|zone| !zone.is_empty());
         yield line(&json!({ "query": query, "columns": columns(&in_zone(&schema, shown)) }));
         let (mut keeping, mut rows, mut told, mut since) = (Keeping::new(&schema), 0, pending.spent(), begun);
-        let failure = loop {
+        let failure = 'rows: loop {
             let next = timeout(TOLD, batches.next()).await;
             let spent = pending.spent();
             // Nothing else changes while the service's limit keeps requests waiting.
@@ -353,10 +353,7 @@ pub(super) async fn run(
                                 memory.hand_over(lines.capacity());
                                 yield Bytes::from(lines);
                             }
-                            Err(failure) => {
-                                yield line(&told_of(&failure));
-                                return;
-                            }
+                            Err(failure) => break 'rows Some(failure),
                         }
                     }
                     // The query has allocated it.

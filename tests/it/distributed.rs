@@ -27,6 +27,7 @@ use crate::binary::savedsearch;
 use crate::differential;
 use crate::flight::access::Authority;
 use crate::flight::{Client, all_rows, open, refusal};
+use crate::pages::page;
 use crate::store::{QUARTER, Shop, Visit};
 use crate::support::{BIG, InProcess, LONGEST, corpus, each, knob, now, rows, runner};
 
@@ -675,7 +676,7 @@ async fn clients_of_a_server_see_no_difference() {
 
 /// The shell blocks of docs/workers.md.
 fn blocks() -> Vec<String> {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/workers.md")).unwrap();
+    let page = page("docs/workers.md").text;
     let mut blocks = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
@@ -740,7 +741,7 @@ async fn the_page_about_workers_works_by_copying_its_lines() {
     let trial = ports.iter().fold(trial, |trial, (from, to)| trial.replace(&format!(":{from}"), &format!(":{to}")));
     let running = Running::start(folder.path(), &trial);
     assert_eq!(states_at(port("50051")).await, [["healthy"]]);
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/workers.md")).unwrap();
+    let page = page("docs/workers.md").text;
     let explain = page.lines().find(|line| line.starts_with("EXPLAIN ")).unwrap();
     let channel = tonic::transport::Channel::from_shared(format!("http://127.0.0.1:{}", port("50051"))).unwrap();
     let plan = all_rows(&mut Client::new(channel.connect().await.unwrap()), explain).await;

@@ -9,7 +9,6 @@
 mod targets;
 
 use std::fs;
-use std::path::Path;
 
 use datafusion_saved_search::Profile;
 use datafusion_saved_search::profile::{Instants, Period, Zone};
@@ -17,7 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::Config;
 
-use crate::support::{knob, runner};
+use crate::support::{knob, repository, runner};
 
 const BODY: &str = include_str!("../../fuzz/seeds/envelope/page.json");
 
@@ -89,7 +88,7 @@ fn mutilated(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
 
 /// The files of a folder of the repository.
 fn files(folder: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let folder = repository().join(folder);
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort_unstable();
     paths.iter().map(|path| fs::read(path).unwrap()).collect()

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use datafusion_saved_search::error::Setting;
 
+use crate::support::repository;
+
 /// The module that the unit tests of all modules use.
 const OF_TESTS: &str = "cases";
 
 /// The modules that each module of `src/` may use. Foundations come first; only modules listed earlier are allowed. The crates of the
 /// workspace that the library uses, such as `savedsearch-clock`, are among them without their prefix.
-const MAY_USE: [(&str, &[&str]); 43] = [
+const MAY_USE: [(&str, &[&str]); 42] = [
     (OF_TESTS, &[]),
     ("error", &[]),
     ("boxed_future", &[]),
@@ -222,7 +224,6 @@ const MAY_USE: [(&str, &[&str]); 43] = [
     ),
     ("simulator", &["clock"]),
     ("lib", &["*"]),
-    ("bin", &["*"]),
 ];
 
 #[test]
@@ -254,7 +255,7 @@ fn own_crates(folder: &Path) -> Vec<String> {
 /// The compiler holds what the manifests of these crates state.
 #[test]
 fn crates_depend_on_the_crates_that_are_listed() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = repository();
     for name in own_crates(root) {
         let listed = MAY_USE.iter().find(|(listed, _)| *listed == name);
         let (_, allowed) = listed.unwrap_or_else(|| panic!("crates/{name} is missing from the import direction"));
@@ -265,7 +266,7 @@ fn crates_depend_on_the_crates_that_are_listed() {
 /// No server is built because of another one.
 #[test]
 fn features_of_servers_do_not_need_each_other() {
-    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let manifest = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
     let manifest: toml::Table = toml::from_str(&manifest).unwrap();
     let features = manifest["features"].as_table().unwrap();
     let servers = ["flight", "mcp", "postgres", "ui"];
@@ -288,7 +289,7 @@ fn features_of_servers_do_not_need_each_other() {
 
 #[test]
 fn imports_go_one_way() {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let package = repository();
     let (root, crates) = (package.join("src"), own_crates(package));
     let mut met: BTreeSet<String> = crates.iter().cloned().collect();
     let mut wrong = Vec::new();
@@ -321,7 +322,7 @@ fn imports_go_one_way() {
 /// A doc comment names the thing first.
 #[test]
 fn doc_comments_open_with_a_noun_or_a_verb() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = repository();
     let mut wrong = Vec::new();
     for path in ["crates", "src", "tests", "benches", "examples"].iter().flat_map(|folder| sources(&root.join(folder)))
     {
@@ -341,7 +342,7 @@ fn doc_comments_open_with_a_noun_or_a_verb() {
 
 #[test]
 fn pushdown_and_decode_know_no_runtime_and_no_network() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = repository().join("src");
     for module in ["pushdown", "decode", "profile"] {
         for path in sources(&root.join(module)) {
             let text = fs::read_to_string(&path).unwrap();
@@ -361,10 +362,10 @@ fn without_tests(text: &str) -> &str {
 #[test]
 fn texts_have_settings_and_options_as_values() {
     // The words of SQL, texts of the shell, and statements.
-    let of_sql = ["src/bin/", "src/error/phrase.rs", "src/profile_check.rs", "src/shell/"];
+    let of_sql = ["crates/cli/", "src/error/phrase.rs", "src/profile_check.rs", "src/shell/"];
     // Texts that only the program shows: at its start, and in its commands.
     let of_program = [
-        "src/bin/",
+        "crates/cli/",
         "src/config/settings.rs",
         "src/connection.rs",
         "src/distributed/",
@@ -390,7 +391,7 @@ fn texts_have_settings_and_options_as_values() {
             matches!(before, Some(' ' | '"' | '`' | '(')) && name.starts_with(|first: char| first.is_ascii_lowercase())
         })
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = repository();
     let mut wrong = Vec::new();
     let crates = fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
     for path in crates.chain([root.join("src")]).flat_map(|folder| sources(&folder)) {
@@ -410,7 +411,7 @@ fn texts_have_settings_and_options_as_values() {
 /// The parser takes exponential time for some texts; `session::parse` counts its steps.
 #[test]
 fn statements_are_parsed_in_one_module() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = repository().join("src");
     for path in sources(&source) {
         let text = fs::read_to_string(&path).unwrap();
         // Tests parse what they wrote.
@@ -421,11 +422,11 @@ fn statements_are_parsed_in_one_module() {
     }
 }
 
-/// A statement that is run elsewhere has no span, so its requests would belong to no query. The others are operators, which run
-/// a part of a statement.
+/// A statement that is run elsewhere is not admitted, so its query has no owner in its task. The others are operators, which run a part
+/// of a statement.
 #[test]
 fn statements_start_in_one_function() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = repository().join("src");
     let mut callers = BTreeSet::new();
     for path in sources(&source) {
         let text = fs::read_to_string(&path).unwrap();
@@ -441,7 +442,7 @@ fn statements_start_in_one_function() {
 /// without a limit are for programs with one user.
 #[test]
 fn servers_plan_with_turns() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = repository().join("src");
     let (mut unbounded, mut of_engine) = (BTreeSet::new(), BTreeSet::new());
     for path in sources(&source) {
         let text = fs::read_to_string(&path).unwrap();

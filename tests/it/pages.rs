@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::repository;
+
 /// A page of the documentation.
 pub(crate) struct Page {
     /// Path from the root of the repository.
@@ -14,7 +16,7 @@ pub(crate) struct Page {
 /// README.md and all pages of `docs/`, by name.
 pub(crate) fn pages() -> Vec<Page> {
     let files =
-        fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> =
         files.filter(|file| file.ends_with(".md")).map(|file| format!("docs/{file}")).collect();
     names.push("README.md".to_owned());
@@ -24,13 +26,13 @@ pub(crate) fn pages() -> Vec<Page> {
 
 /// Reads a page by its path from the root of the repository.
 pub(crate) fn page(name: &str) -> Page {
-    let text = fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = fs::read_to_string(repository().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     Page { name: name.to_owned(), text }
 }
 
 impl Page {
     pub(crate) fn path(&self) -> PathBuf {
-        root().join(&self.name)
+        repository().join(&self.name)
     }
 
     /// Contents of the code blocks in a language.
@@ -38,10 +40,6 @@ impl Page {
         let start = format!("```{language}\n");
         self.text.split(start.as_str()).skip(1).map(|rest| rest.split("\n```").next().unwrap()).collect()
     }
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 #[test]
@@ -69,7 +67,7 @@ fn pages_name_all_tables_and_all_examples() {
     let (listed, _) = listed.split_once("`DESCRIBE").unwrap();
     assert!(tables.iter().all(|table| listed.contains(&format!("`{table}`"))), "{listed}");
     let embedding = page("docs/embedding.md");
-    for example in fs::read_dir(root().join("examples")).unwrap() {
+    for example in fs::read_dir(repository().join("examples")).unwrap() {
         let example = example.unwrap().path();
         let name = example.file_stem().unwrap().to_str().unwrap();
         assert!(embedding.text.contains(&format!("| `{name}` |")), "{name}");
@@ -141,7 +139,9 @@ fn the_messages_that_the_documentation_explains_are_those_of_the_program() {
         }
     }
     let mut text = String::new();
-    sources(&root().join("src"), &mut text);
+    for folder in ["src", "crates/cli/src"] {
+        sources(&repository().join(folder), &mut text);
+    }
     // A literal may continue on the next line.
     let text: Vec<&str> = text.split("\\\n").collect();
     let text = text.iter().map(|part| part.trim_start()).collect::<String>();

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion_saved_search::simulator::{Corpus, Settings};
@@ -12,12 +11,12 @@ use datafusion_saved_search::{Clock, Profile};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::support::{World, pages};
+use crate::support::{World, pages, repository};
 
 #[tokio::test]
 #[ignore = "needs ../shared/data/mentions.ndjson.gz"]
 async fn real_records_are_counted_right_by_year_source_and_text() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data/mentions.ndjson.gz");
+    let path = repository().join("../shared/data/mentions.ndjson.gz");
     assert!(path.exists(), "{} not found", path.display());
     let mut by_year: BTreeMap<String, u64> = BTreeMap::new();
     let (mut by_source, mut with_text, mut all) = (BTreeMap::<String, u64>::new(), 0, 0);

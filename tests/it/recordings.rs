@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::queries::{NOW, corpus};
-use crate::support::InProcess;
+use crate::support::{InProcess, repository};
 
 /// A recording with the conclusions from it.
 #[derive(Debug, Deserialize)]
@@ -61,7 +61,7 @@ fn inferred(folder: &Path, stated: &[String]) -> Probed {
 
 #[test]
 fn recordings_of_odd_services_lead_to_the_right_conclusions() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/probe");
+    let folder = repository().join("tests/fixtures/probe");
     let (mut cases, mut wrong) = (0, Vec::new());
     let files: BTreeSet<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     for file in files {

@@ -9,14 +9,10 @@ use std::process::{Command, Stdio};
 use datafusion_saved_search::host::Limits;
 
 use crate::binary::{err, out, savedsearch};
-use crate::support::each;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::support::{each, repository};
 
 fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    fs::read_to_string(repository().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 fn table(path: &str) -> toml::Table {
@@ -69,16 +65,23 @@ fn the_image_runs_the_program_without_root_and_without_a_key() {
 }
 
 #[test]
-fn the_image_is_built_from_every_file_that_the_manifest_names() {
+fn the_image_is_built_from_every_file_that_the_manifests_name() {
     let kept = lines(&read(".dockerignore"));
     assert_eq!(kept[0], "*");
     let kept: BTreeSet<&str> = kept.iter().filter_map(|line| line.strip_prefix('!')).collect();
-    let manifest = table("Cargo.toml");
-    let paths = ["bench", "bin", "test"].iter().filter_map(|kind| manifest[*kind].as_array()).flatten();
-    let folders = paths.filter_map(|target| target.get("path")?.as_str()?.split('/').next());
-    for name in folders.chain(["Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "benches", "examples"]) {
-        assert!(kept.contains(name), "the image lacks {name}");
-        assert!(root().join(name).exists(), "{name}");
+    let mut named =
+        BTreeSet::from(["Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "crates", "examples"].map(str::to_owned));
+    for folder in [".", "crates/cli"] {
+        let manifest = table(&format!("{folder}/Cargo.toml"));
+        let targets = ["bench", "bin", "test"].iter().filter_map(|kind| manifest.get(*kind)?.as_array()).flatten();
+        let paths = targets.filter_map(|target| target.get("path")?.as_str());
+        let paths = paths.map(|path| normal(&Path::new(folder).join(path)));
+        named.extend(paths.map(|path| path.iter().next().unwrap().to_string_lossy().into_owned()));
+    }
+    assert!(named.contains("benches") && named.contains("tests"), "{named:?}");
+    for name in &named {
+        assert!(kept.contains(name.as_str()), "the image lacks {name}");
+        assert!(repository().join(name).exists(), "{name}");
     }
 }
 
@@ -207,7 +210,7 @@ fn the_crates_and_the_package_have_one_version_and_one_licence() {
     let list = |name: &str| main["workspace"][name].as_array().unwrap().iter().map(|path| path.as_str().unwrap());
     let all: Vec<&str> = std::iter::once(".").chain(list("members")).collect();
     assert_eq!(list("default-members").collect::<Vec<_>>(), all);
-    let folders = fs::read_dir(root().join("crates")).unwrap();
+    let folders = fs::read_dir(repository().join("crates")).unwrap();
     assert_eq!(folders.count() + 1, all.len(), "a folder of crates/ is no member");
     each(all, |folder| {
         let manifest = table(&format!("{folder}/Cargo.toml"));
@@ -363,7 +366,7 @@ fn normal(path: &Path) -> PathBuf {
 
 /// The documents in a folder of the repository, by their paths.
 fn documents(folder: &str) -> BTreeMap<PathBuf, String> {
-    let paths = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let paths = fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let documents = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     documents.map(|path| (normal(&path), fs::read_to_string(&path).unwrap())).collect()
 }
@@ -385,9 +388,9 @@ fn links_of_the_documentation_lead_somewhere() {
             let found = target.exists()
                 && (anchor.is_empty() || all.get(&target).is_some_and(|text| anchors(text).contains(anchor)))
                 // A page of the book cannot link to files outside it.
-                && (!book.contains_key(path) || target.starts_with(root().join("docs")));
+                && (!book.contains_key(path) || target.starts_with(repository().join("docs")));
             if !found {
-                broken.push(format!("{}: {link}", path.strip_prefix(root()).unwrap().display()));
+                broken.push(format!("{}: {link}", path.strip_prefix(repository()).unwrap().display()));
             }
         }
     }

@@ -2,14 +2,12 @@
 //!
 //! `SLT_UPDATE=1` overwrites the expected results with the actual ones; review the diff.
 
-use std::path::Path;
-
 use async_trait::async_trait;
 use datafusion::common::DataFusionError;
 use datafusion_saved_search::error::describe;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 
-use crate::support::{World, rows};
+use crate::support::{World, repository, rows};
 
 struct Engine(World);
 
@@ -57,7 +55,7 @@ impl AsyncDB for Engine {
 async fn sql_files_give_what_they_say() {
     #[expect(clippy::disallowed_methods, reason = "a setting of this test")]
     let update = std::env::var("SLT_UPDATE").is_ok_and(|value| value == "1");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let folder = repository().join("tests/slt");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
     files.sort();

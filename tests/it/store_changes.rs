@@ -537,6 +537,23 @@ async fn a_command_gets_new_mentions_until_it_has_succeeded() {
     assert!(lines.contains("new mentions: 0"), "{lines}");
 }
 
+/// The variable is that of an option which cannot be combined with the one that is given.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_is_given_wins_over_the_variable_of_a_webhook() {
+    let (service, folder, receiver) = (Service::start().await, TempDir::new().unwrap(), Receiver::start());
+    let (store, file) = (folder.path().join("store"), folder.path().join("new.ndjson"));
+    let date = (service.time - days(20)).date_naive().to_string();
+    let append = format!("cat >> '{}'", file.display());
+    for webhook in [receiver.url.as_str(), "not a URL"] {
+        let mut command = service.sync(&store, &["--since", &date, "--on-new", &append]);
+        let output = command.env("SAVEDSEARCH_WEBHOOK", webhook).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{webhook}: {}", err(&output));
+    }
+    assert!(!handed(&file).is_empty() && receiver.take().is_empty());
+    let both = service.sync(&store, &["--on-new", &append, "--webhook", &receiver.url]).output().unwrap();
+    assert_eq!(both.status.code(), Some(2), "{}", err(&both));
+}
+
 /// A server that accepts new mentions, or refuses them with a status.
 struct Receiver {
     url: String,

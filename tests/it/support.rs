@@ -5,6 +5,7 @@ mod cases;
 mod scripted;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,6 +25,11 @@ use tokio::time::sleep;
 
 pub(crate) use self::cases::{each, each_async};
 pub(crate) use self::scripted::{Answer, Asked, Scripted, ok, status};
+
+/// The folder of the repository. The manifest of these tests is that of `crates/cli`.
+pub(crate) fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
 
 /// The time of the simulator's and the client's fixed clocks.
 pub(crate) fn now() -> DateTime<Utc> {

@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::DateTime;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics, internal_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{CachedParquetFileReaderFactory, ParquetRowSelection};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
@@ -23,7 +23,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Operator;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{self, ObjectMeta};
-use datafusion::physical_expr::expressions::{Column, binary, cast, in_list, lit};
+use datafusion::physical_expr::expressions::{Column, binary, in_list, lit};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, conjunction};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -38,14 +38,13 @@ use futures::{StreamExt, TryStreamExt, stream};
 use parquet::arrow::arrow_reader::RowSelection;
 
 use super::checked::CheckedFiles;
+use super::file_columns::{FileColumns, placed};
 use super::words::search;
-use crate::decode::arrow_schema;
 use crate::error::{Error, ErrorKind};
 use crate::exec::opaque::{hidden_from_pruning, opaque};
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::scan_exec::sort_key;
 use crate::exec::stream::{Batches, Driver, Merging};
-use crate::profile::Origin;
 use crate::request::RequestPlan;
 use crate::store::{AID, DataFile, FromStore, Store, Stored, Subject, retyped, span_of};
 
@@ -257,110 +256,43 @@ impl FileScan<'_> {
         common: &Common,
         used: impl Iterator<Item = &'p FileParts<'p>> + Clone,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let ScanConfig { spec, projection, predicate, .. } = self.config;
         let files = used.clone().map(|of| self.file(of)).collect::<Result<Vec<_>>>()?;
         let rows: usize = used.clone().map(|of| usize::try_from(of.mentions()).unwrap_or(usize::MAX)).sum();
         let parts = used.clone().flat_map(|of| &of.parts);
         let aids: BTreeSet<Option<&str>> = parts.map(|(plan, _)| plan.aid.as_deref()).collect();
-        let layout = self.from.store.schema();
-        let readable = self.from.store.readable(common.version)?;
+        let (layout, readable) = (self.from.store.schema(), self.from.store.readable(common.version)?);
         let fields = layout.fields().iter().filter(|field| readable.contains(field.name()));
-        let files_schema: SchemaRef = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
-        let named = |name: &str| -> Option<Arc<dyn PhysicalExpr>> {
-            files_schema.index_of(name).ok().map(|at| Arc::new(Column::new(name, at)) as _)
-        };
-        let table = arrow_schema(spec);
-        // The value of a table's column in a row of a file.
-        let value = |at: usize| -> Result<Arc<dyn PhysicalExpr>> {
-            let Some(column) = spec.columns.get(at) else { return Ok(lit(1_i64)) };
-            let text = |text: Option<&str>| lit(ScalarValue::Utf8(text.map(str::to_owned)));
-            let of_file = match column.origin {
-                Origin::Aid if aids.len() == 1 => return Ok(text(aids.first().copied().flatten())),
-                Origin::Aid => named(AID),
-                Origin::Duration => return Ok(text(common.duration.as_deref())),
-                Origin::Timezone => return Ok(text(common.timezone.as_deref())),
-                _ => named(&column.name),
-            };
-            // Files have instants in UTC.
-            let shown = table.field(at).data_type();
-            match of_file {
-                Some(column) if matches!(shown, DataType::Timestamp(..)) && spec.zone.is_some() => {
-                    cast(column, &files_schema, shown.clone())
-                }
-                Some(column) => Ok(column),
-                None => Ok(lit(ScalarValue::try_from(shown)?)),
-            }
-        };
-        let range = common.range.as_slice();
-        let mut filters: Vec<Arc<dyn PhysicalExpr>> = self.within(range, &files_schema)?.into_iter().collect();
-        for of in used.filter(|_| common.alone.is_some()) {
-            filters.extend(self.chosen(of, &files_schema)?);
-        }
-        if let Some(predicate) = predicate {
-            let mapped = Arc::clone(predicate).transform(|expr| {
-                match expr.downcast_ref::<Column>().map(|column| value(column.index())).transpose()? {
-                    Some(value) => Ok(Transformed::yes(value)),
-                    None => Ok(Transformed::no(expr)),
-                }
-            })?;
-            filters.push(hidden_from_pruning(&mapped.data, &files_schema)?.unwrap_or(mapped.data));
-        }
-        let predicate = (!filters.is_empty()).then(|| conjunction(filters));
-        let output = projection.iter().map(|at| value(*at)).collect::<Result<Vec<_>>>()?;
+        let schema: SchemaRef = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
+        let (duration, timezone) = (common.duration.as_deref(), common.timezone.as_deref());
+        let columns = FileColumns::new(&self.config.spec, Arc::clone(&schema), aids, duration, timezone);
+        let predicate = self.condition(common, used, &columns)?;
+        let output = self.config.projection.iter().map(|at| columns.value(*at)).collect::<Result<Vec<_>>>()?;
         // Only the columns that are used are read.
-        let mut used: Vec<usize> =
+        let mut read: Vec<usize> =
             output.iter().chain(&predicate).flat_map(collect_columns).map(|column| column.index()).collect();
-        used.sort_unstable();
-        used.dedup();
-        let mut source = ParquetSource::new(Arc::clone(&files_schema)).with_pushdown_filters(false);
-        // Otherwise the engine's rules push it down from the filter.
-        if let (Some(predicate), FilesAt::Folder) = (&predicate, &self.at) {
-            source = source.with_predicate(Arc::clone(predicate));
-        }
-        if let Some(runtime) = &self.runtime {
-            #[cfg(feature = "shared")]
-            let objects = self.from.store.objects().map(Arc::clone);
-            #[cfg(not(feature = "shared"))]
-            let objects = None;
-            let files = match objects {
-                Some(objects) => objects,
-                None => runtime.object_store(ObjectStoreUrl::local_filesystem())?,
-            };
-            let checked = CheckedFiles::new(files, Arc::clone(&self.from.store));
-            let footers = runtime.cache_manager.get_file_metadata_cache();
-            let readers = CachedParquetFileReaderFactory::new(Arc::new(checked), footers);
-            source = source.with_parquet_file_reader_factory(Arc::new(readers));
-        }
+        read.sort_unstable();
+        read.dedup();
+        let source = self.parquet(&schema, predicate.as_ref())?;
         let url = match &self.at {
-            // The readers above have the files, also those of a bucket.
+            // Its readers have the files, also those of a bucket.
             FilesAt::Folder => ObjectStoreUrl::local_filesystem(),
             #[cfg(feature = "distributed")]
             FilesAt::Url(url) => url.clone(),
         };
-        let mut statistics = Statistics::new_unknown(&files_schema);
+        let mut statistics = Statistics::new_unknown(&schema);
         statistics.num_rows = Precision::Inexact(rows);
         let config = FileScanConfigBuilder::new(url, Arc::new(source))
             .with_file_groups(vec![FileGroup::new(files)])
             .with_statistics(statistics)
-            .with_projection_indices(Some(used.clone()))?
+            .with_projection_indices(Some(read.clone()))?
             .with_batch_size(Some(BATCH))
             .build();
         let scan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
         let scan = scan.repartitioned(self.partitions, self.options)?.unwrap_or(scan);
-        let place = |expr: Arc<dyn PhysicalExpr>| -> Result<Arc<dyn PhysicalExpr>> {
-            let moved = expr.transform(|expr| match expr.downcast_ref::<Column>() {
-                Some(column) => match used.binary_search(&column.index()) {
-                    Ok(at) => Ok(Transformed::yes(Arc::new(Column::new(column.name(), at)) as _)),
-                    Err(_) => internal_err!("column {} is not read", column.name()),
-                },
-                None => Ok(Transformed::no(expr)),
-            })?;
-            Ok(moved.data)
-        };
         let rows: Arc<dyn ExecutionPlan> = match predicate {
             // What a filter lets through is a guess, by which a join chooses the side that it keeps in memory.
             Some(predicate) => {
-                let predicate = place(predicate)?;
+                let predicate = placed(predicate, &read)?;
                 // No rule of the session visits these operators when they run.
                 let predicate = opaque(&predicate, &scan.schema()).unwrap_or(predicate);
                 let percent = if self.config.has_conditions() { 20 } else { 100 };
@@ -369,8 +301,54 @@ impl FileScan<'_> {
             None => scan,
         };
         let names = self.output.fields().iter().map(|field| field.name().clone());
-        let output = output.into_iter().zip(names).map(|(expr, name)| Ok((place(expr)?, name)));
+        let output = output.into_iter().zip(names).map(|(expr, name)| Ok((placed(expr, &read)?, name)));
         Ok(Arc::new(ProjectionExec::try_new(output.collect::<Result<Vec<_>>>()?, rows)?))
+    }
+
+    /// Returns the condition that chooses the rows of files; `None`: all rows.
+    fn condition<'p>(
+        &self,
+        common: &Common,
+        used: impl Iterator<Item = &'p FileParts<'p>>,
+        columns: &FileColumns<'_>,
+    ) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+        let (range, schema) = (common.range.as_slice(), columns.schema());
+        let mut filters: Vec<Arc<dyn PhysicalExpr>> = self.within(range, schema)?.into_iter().collect();
+        for of in used.filter(|_| common.alone.is_some()) {
+            filters.extend(self.chosen(of, schema)?);
+        }
+        if let Some(predicate) = &self.config.predicate {
+            let mapped = Arc::clone(predicate).transform(|expr| {
+                match expr.downcast_ref::<Column>().map(|column| columns.value(column.index())).transpose()? {
+                    Some(value) => Ok(Transformed::yes(value)),
+                    None => Ok(Transformed::no(expr)),
+                }
+            })?;
+            filters.push(hidden_from_pruning(&mapped.data, schema)?.unwrap_or(mapped.data));
+        }
+        Ok((!filters.is_empty()).then(|| conjunction(filters)))
+    }
+
+    /// Returns the reader of files. On this machine, it compares what it reads with the checksums.
+    fn parquet(&self, schema: &SchemaRef, predicate: Option<&Arc<dyn PhysicalExpr>>) -> Result<ParquetSource> {
+        let mut source = ParquetSource::new(Arc::clone(schema)).with_pushdown_filters(false);
+        // Otherwise the engine's rules push it down from the filter.
+        if let (Some(predicate), FilesAt::Folder) = (predicate, &self.at) {
+            source = source.with_predicate(Arc::clone(predicate));
+        }
+        let Some(runtime) = &self.runtime else { return Ok(source) };
+        #[cfg(feature = "shared")]
+        let objects = self.from.store.objects().map(Arc::clone);
+        #[cfg(not(feature = "shared"))]
+        let objects = None;
+        let files = match objects {
+            Some(objects) => objects,
+            None => runtime.object_store(ObjectStoreUrl::local_filesystem())?,
+        };
+        let checked = CheckedFiles::new(files, Arc::clone(&self.from.store));
+        let footers = runtime.cache_manager.get_file_metadata_cache();
+        let readers = CachedParquetFileReaderFactory::new(Arc::new(checked), footers);
+        Ok(source.with_parquet_file_reader_factory(Arc::new(readers)))
     }
 }
 

@@ -33,10 +33,6 @@ pub(in crate::exec) struct Fill {
     pub(super) assumed: AtomicBool,
     /// Set if mentions were read by the values of a filter, and not in the order of the window.
     by_value: AtomicBool,
-    /// Totals of the pages of the window that is being read.
-    totals: Mutex<BTreeSet<u64>>,
-    /// Set once the timeline of one of them adds up to its total.
-    counted: AtomicBool,
     /// Column of the time of a mention.
     time: String,
     /// Numbers of mentions received so far.
@@ -56,6 +52,21 @@ pub(in crate::exec) struct Fill {
     /// Time of the first request, by our clock.
     pub(super) begun: DateTime<Utc>,
     filling: Mutex<Option<Arc<Filling>>>,
+}
+
+/// What the pages of one window have shown so far. Windows may be read at the same time, and may share a day.
+#[derive(Debug, Default)]
+pub(in crate::exec) struct WindowPages(Mutex<Shown>);
+
+#[derive(Debug, Default)]
+struct Shown {
+    totals: BTreeSet<u64>,
+    /// Set once the timeline of a page adds up to its total.
+    counted: bool,
+    /// Mentions that came.
+    mentions: u64,
+    /// The first and the last of their days.
+    days: Option<(Day, Day)>,
 }
 
 impl Driver {
@@ -99,8 +110,6 @@ impl Driver {
             older: AtomicBool::new(false),
             assumed: AtomicBool::new(false),
             by_value: AtomicBool::new(false),
-            totals: Mutex::default(),
-            counted: AtomicBool::new(false),
             time: self.config.spec.time.clone().unwrap_or_default(),
             received: Mutex::default(),
             complete: Mutex::default(),
@@ -186,8 +195,8 @@ impl Driver {
 }
 
 impl Fill {
-    /// Adds a page, in the table's columns. `ahead`: time by which the service's clock is ahead of ours.
-    pub(in crate::exec) async fn add(&self, page: &Decoded, ahead: TimeDelta) {
+    /// Adds a page of a window, in the table's columns. `ahead`: time by which the service's clock is ahead of ours.
+    pub(in crate::exec) async fn add(&self, page: &Decoded, ahead: TimeDelta, of: &WindowPages) {
         self.reading.note_page();
         /// Clocks of copies differ by so much.
         const SKEW: TimeDelta = TimeDelta::minutes(1);
@@ -196,9 +205,7 @@ impl Fill {
             self.older.fetch_or(*first - as_of > SKEW, Ordering::Relaxed);
         }
         self.assumed.fetch_or(page.assumed.is_some(), Ordering::Relaxed);
-        self.totals().extend(page.total);
-        let counted = page.total.is_some() && page.beside.timeline == page.total;
-        self.counted.fetch_or(counted, Ordering::Relaxed);
+        of.see(page.total, page.beside.timeline);
         let filling = self.filling(ahead, page.as_of);
         // If it has failed, `commit` returns its error.
         filling.add(page.batch.clone()).await;
@@ -209,7 +216,9 @@ impl Fill {
             let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
             // Most pages are in order of time.
             for of_day in times.values().chunk_by(|one, next| day_of(*one) == day_of(*next)) {
-                *received.entry(day_of(of_day[0])).or_default() += of_day.len() as u64;
+                let (day, mentions) = (day_of(of_day[0]), of_day.len() as u64);
+                *received.entry(day).or_default() += mentions;
+                of.count(day, mentions);
             }
         }
     }
@@ -231,36 +240,23 @@ impl Fill {
         self.by_value.store(true, Ordering::Relaxed);
     }
 
-    /// True if the pages of the window that is being read followed each other, with the same total.
-    pub(super) fn is_read_in_order(&self) -> bool {
-        !self.by_value.load(Ordering::Relaxed) && self.totals().len() <= 1
+    /// True if the pages of a window followed each other, with the same total.
+    pub(super) fn is_read_in_order(&self, pages: &WindowPages) -> bool {
+        !self.by_value.load(Ordering::Relaxed) && pages.shown().totals.len() <= 1
     }
 
-    fn totals(&self) -> MutexGuard<'_, BTreeSet<u64>> {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records that a window was read completely. If as many mentions came as its total says, and that is a number to which services
-    /// limit totals, the days from the last mention on are not complete, unless the timeline counts them.
-    pub(super) fn note_complete(&self, instants: Range<i64>) {
-        let total = self.totals().last().copied();
-        self.totals().clear();
-        let received = self.received();
-        let days = days_of(&instants).filter(|day| received.contains_key(day));
-        let count: u64 = days.clone().filter_map(|day| received.get(&day)).sum();
-        let counted = self.counted.swap(false, Ordering::Relaxed) || !self.timeline.is_empty();
-        let capped = !counted && total == Some(count) && is_round(count);
-        let shown = match (capped, self.order) {
-            (false, _) => instants,
-            (true, Some(Direction::Asc)) => instants.start..days.max().map_or(instants.start, start_of),
-            (true, Some(Direction::Desc)) => {
-                days.min().map_or(instants.end, |day| start_of(day.saturating_add(1)))..instants.end
-            }
-            (true, None) => instants.start..instants.start,
+    /// Records that a window was read completely. If its pages may be those of a limit, the days from the last mention on are not
+    /// complete, unless the timeline counts them.
+    pub(super) fn note_complete(&self, window: &Window) {
+        let shown = window.pages.shown();
+        let capped = self.timeline.is_empty() && shown.may_be_capped();
+        let complete = match capped {
+            true => shown.before_last(&window.instants, self.order),
+            false => window.instants.clone(),
         };
         self.capped.fetch_or(capped, Ordering::Relaxed);
-        if shown.start < shown.end {
-            self.complete.lock().unwrap_or_else(PoisonError::into_inner).push(shown);
+        if complete.start < complete.end {
+            self.complete.lock().unwrap_or_else(PoisonError::into_inner).push(complete);
         }
     }
 
@@ -298,5 +294,70 @@ impl Fill {
             Ok(filling) => filling.commit(complete).await,
             Err(_) => Err(Error::new(ErrorKind::Store, "a page was still being written when its day was complete")),
         }
+    }
+}
+
+impl WindowPages {
+    /// Takes the total of a page, and the sum of its timeline.
+    fn see(&self, total: Option<u64>, timeline: Option<u64>) {
+        let mut shown = self.shown();
+        shown.totals.extend(total);
+        shown.counted |= total.is_some() && timeline == total;
+    }
+
+    /// Counts mentions of a day.
+    fn count(&self, day: Day, mentions: u64) {
+        let mut shown = self.shown();
+        shown.mentions += mentions;
+        shown.days = Some(shown.days.map_or((day, day), |(first, last)| (first.min(day), last.max(day))));
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shown {
+    /// True if as many mentions came as the total says, and that is a number to which services limit totals, which no timeline
+    /// confirms.
+    fn may_be_capped(&self) -> bool {
+        !self.counted && self.totals.last() == Some(&self.mentions) && is_round(self.mentions)
+    }
+
+    /// The instants of a window that were read before the day of the last mention, in this order.
+    fn before_last(&self, window: &Range<i64>, order: Option<Direction>) -> Range<i64> {
+        match (order, self.days) {
+            // What is requested may be wider than the window.
+            (Some(Direction::Asc), Some((_, last))) => window.start..start_of(last).min(window.end),
+            (Some(Direction::Desc), Some((first, _))) => {
+                start_of(first.saturating_add(1)).max(window.start)..window.end
+            }
+            _ => window.start..window.start,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::span_of;
+
+    #[test]
+    fn a_window_is_judged_by_its_own_pages() {
+        let pages = |total: u64, counts: &[(Day, u64)]| {
+            let pages = WindowPages::default();
+            pages.see(Some(total), None);
+            counts.iter().for_each(|(day, mentions)| pages.count(*day, *mentions));
+            pages
+        };
+        // Two windows that share the day 12, which begins elsewhere in the zone of the service.
+        let (first, second) = (pages(130, &[(10, 100), (12, 30)]), pages(300, &[(12, 100), (13, 200)]));
+        assert!(!first.shown().may_be_capped() && second.shown().may_be_capped());
+        let before = |order| second.shown().before_last(&span_of(&(12..20)), order);
+        assert_eq!(before(Some(Direction::Asc)), span_of(&(12..13)));
+        assert_eq!(before(Some(Direction::Desc)), span_of(&(13..20)));
+        assert!(before(None).is_empty());
+        second.see(Some(300), Some(300));
+        assert!(!second.shown().may_be_capped(), "the timeline counts as many");
     }
 }

@@ -27,7 +27,7 @@ use futures::StreamExt;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use super::fill::Fill;
+use super::fill::{Fill, WindowPages};
 use super::timeline::DailyCounts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::answer::Answer;
@@ -47,6 +47,8 @@ pub(super) struct Window {
     pub(super) instants: Range<i64>,
     /// Its first response, once it has arrived.
     pub(super) first: Arc<OnceLock<Answer>>,
+    /// What its pages have shown.
+    pub(super) pages: Arc<WindowPages>,
 }
 
 /// Passes the rows of a window on, and records that it is complete once they have ended, or that the read stopped in it: with an
@@ -81,7 +83,7 @@ impl Within {
 
     fn complete(&mut self) {
         if let Some(window) = self.window.take() {
-            self.fill.note_complete(window.instants);
+            self.fill.note_complete(&window);
         }
     }
 }
@@ -205,7 +207,7 @@ impl Driver {
         let sort = profile.sort.values.iter().find(|sort| Some(&sort.value) == plan.sort.as_ref());
         let by_time = sort.filter(|sort| Some(&sort.column) == profile.tables.mentions.time.as_ref())?;
         // The end of a window shows whether the values of its filters mean what they should, and times without a zone.
-        if !plan.filters.is_empty() || fill.assumed.load(Ordering::Relaxed) || !fill.is_read_in_order() {
+        if !plan.filters.is_empty() || fill.assumed.load(Ordering::Relaxed) || !fill.is_read_in_order(&window.pages) {
             return None;
         }
         let timeline = self.timeline_in(first.get()?, as_of).ok()?.ok()?;

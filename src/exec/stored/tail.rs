@@ -123,7 +123,9 @@ impl Driver {
         let start = instants.start;
         // Rows end there, although more is requested.
         let open = self.ends_open(plan).then_some(instants.end);
-        let part = Part { within: Some(instants), label, fill: fill.clone(), until, first: Some(Arc::clone(&first)) };
+        let first_response = Some(Arc::clone(&first));
+        let part =
+            Part { within: Some(instants), label, fill: fill.clone(), until, first: first_response, ..Part::default() };
         let asked = RequestPlan {
             duration: Some(words),
             sort: Some(order.value),

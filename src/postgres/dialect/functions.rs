@@ -25,7 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::TimeZone;
-use super::{is_numeric, regexes, spans, unsupported};
+use super::{check_copies, is_numeric, regexes, spans, unsupported};
 use crate::functions::Unit;
 use crate::postgres::report::Report;
 use crate::session::{call, members, query_of, syntax};
@@ -141,6 +141,10 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         _ => {}
     }
     let Some(arguments) = arguments(function) else { return Ok(None) };
+    // Their arguments stand in the translation several times.
+    if matches!((name, arguments.len()), ("date_trunc", 3) | ("array_lower" | "trim_array", 2)) {
+        arguments.iter().try_for_each(|argument| check_copies(argument, 3))?;
+    }
     let nested = |expr: &SqlExpr| SqlExpr::Nested(Box::new(expr.clone()));
     Ok(match (name, arguments.as_slice()) {
         ("date_trunc" | "age" | "isfinite", values) => of_times(name, values),

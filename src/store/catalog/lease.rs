@@ -42,9 +42,17 @@ impl Catalog {
         postgres.aside(|connection| Ok(connection.execute(&sql, values![name, token])? > 0))
     }
 
+    /// Forgets a lease that this process no longer renews: commits do not depend on it any more.
+    pub(crate) fn forget_lease(&self, name: &str, token: i64) {
+        let mut leases = self.leases();
+        if leases.get(name) == Some(&token) {
+            leases.remove(name);
+        }
+    }
+
     /// Ends a lease, so that others need not wait.
     pub(crate) fn end_lease(&self, name: &str, token: i64) -> Result<()> {
-        self.leases().remove(name);
+        self.forget_lease(name, token);
         let Some(postgres) = self.postgres() else { return Ok(()) };
         let sql = "UPDATE savedsearch_lease SET ends = 0 WHERE name = ?1 AND token = ?2";
         postgres.aside(|connection| connection.execute(sql, values![name, token]).map(drop))

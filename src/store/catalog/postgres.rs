@@ -91,7 +91,7 @@ pub(super) struct Session {
 impl Postgres {
     /// True if there is a catalog at an address.
     pub(super) fn exists(url: &CatalogUrl) -> Result<bool> {
-        Self::connect(url, Access::Read)?.transaction(READ, exists)
+        Self::connect(url, Access::Read)?.transaction(Some(READ), exists)
     }
 
     /// Prepares connections to a server. None is made.
@@ -120,12 +120,12 @@ impl Postgres {
         create: impl Fn(&Connection<'_>) -> SqlResult<()>,
     ) -> Result<Self> {
         let postgres = Self::connect(url, access)?;
-        if !postgres.transaction(READ, exists)? {
+        if !postgres.transaction(Some(READ), exists)? {
             if !postgres.writes {
                 return Err(Error::new(ErrorKind::Store, format!("{postgres}: no store in this schema"))
                     .advice("fill one with savedsearch sync, or correct the address"));
             }
-            postgres.transaction(CREATE, |connection| {
+            postgres.transaction(Some(CREATE), |connection| {
                 // Another process may have done it.
                 if exists(connection)? {
                     return Ok(());
@@ -152,7 +152,7 @@ impl Postgres {
                    FROM savedsearch_store";
         let versions =
             |connection: &Connection<'_>| connection.row(sql, values![], |row| Ok((row.get(0)?, row.get(1)?)));
-        let (version, ducklake): (i64, String) = self.transaction(READ, versions)?;
+        let (version, ducklake): (i64, String) = self.transaction(Some(READ), versions)?;
         let refused =
             |what: String, advice: &str| Err(Error::new(ErrorKind::Store, format!("{self}: {what}")).advice(advice));
         if version != VERSION {
@@ -171,7 +171,12 @@ impl Postgres {
 
     /// Reads in one transaction, so that several statements see the same state.
     pub(super) fn read<T>(&self, query: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
-        self.transaction(READ, query)
+        self.transaction(Some(READ), query)
+    }
+
+    /// Reads with one statement, in one round trip.
+    pub(super) fn read_alone<T>(&self, query: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
+        self.transaction(None, query)
     }
 
     /// Writes in one transaction. Other writers wait for it to end.
@@ -180,12 +185,12 @@ impl Postgres {
             let message = format!("{self}: cannot be written: the store was opened read-only");
             return Err(Error::new(ErrorKind::Store, message));
         }
-        self.transaction(WRITE, change)
+        self.transaction(Some(WRITE), change)
     }
 
     /// Changes a row beside the mentions in a transaction, without waiting for writers.
     pub(super) fn aside<T>(&self, change: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
-        self.transaction("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'", change)
+        self.transaction(Some("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'"), change)
     }
 
     /// Overwrites what the tables no longer have.
@@ -201,7 +206,8 @@ impl Postgres {
         purged.map_err(|error| self.told(error))
     }
 
-    fn transaction<T>(&self, begin: &str, work: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
+    /// Repeats the work while the server is gone or rolls it back. Without a beginning, it is one statement.
+    fn transaction<T>(&self, begin: Option<&str>, work: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
         let (begun, mut pause) = (Instant::now(), Duration::from_millis(20));
         loop {
             let done = self.attempt(begin, &work);
@@ -216,17 +222,18 @@ impl Postgres {
         }
     }
 
-    fn attempt<T>(&self, begin: &str, work: &impl Fn(&Connection<'_>) -> SqlResult<T>) -> SqlResult<T> {
+    fn attempt<T>(&self, begin: Option<&str>, work: &impl Fn(&Connection<'_>) -> SqlResult<T>) -> SqlResult<T> {
         let session = self.session()?;
-        session.batch(begin)?;
+        let end = |statement: &str| begin.map_or(Ok(()), |_| session.batch(statement));
+        begin.map_or(Ok(()), |begin| session.batch(begin))?;
         match work(&Connection::Postgres(&session)) {
             Ok(value) => {
-                session.batch("COMMIT")?;
+                end("COMMIT")?;
                 self.keep(session);
                 Ok(value)
             }
             Err(error) => {
-                if session.batch("ROLLBACK").is_ok() {
+                if end("ROLLBACK").is_ok() {
                     self.keep(session);
                 }
                 Err(error)

@@ -4,12 +4,11 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
 
 use vt100::{Color, Screen};
 
 use super::terminal::{Start, Terminal};
-use crate::support::knob;
+use crate::support::{knob, repository};
 
 /// Lines and columns of the terminal.
 const SIZE: (u16, u16) = (44, 100);
@@ -37,7 +36,7 @@ fn the_screenshot_is_a_real_session() {
     terminal.enter("\\cost SELECT count(*) FROM mentions WHERE aid = 183772", "│ all ");
     terminal.enter("\\chart SELECT bucket_start, mentions FROM volume('183772', '30d')", "31 rows");
     let found = terminal.with_screen(svg);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/screenshot.svg");
+    let path = repository().join("docs/screenshot.svg");
     if knob("SCREENS_UPDATE", 0) == 1 {
         fs::write(&path, &found).unwrap();
     }

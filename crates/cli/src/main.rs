@@ -462,7 +462,7 @@ fn end_with(error: &clap::Error) -> ! {
 }
 
 fn run() -> ExitCode {
-    let command = without_blank_variables(Arguments::command());
+    let command = without_excluded_variables(without_blank_variables(Arguments::command()));
     let matches = command.try_get_matches().unwrap_or_else(|error| end_with(&with_tip(error)));
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| end_with(&error));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
@@ -510,6 +510,20 @@ fn without_blank_variables(command: clap::Command) -> clap::Command {
         }
     });
     command.mut_subcommands(without_blank_variables)
+}
+
+/// The command line, for which an option that is given wins over the variable of an option that it excludes. Otherwise, the two would
+/// be an error, as if both options were given.
+fn without_excluded_variables(command: clap::Command) -> clap::Command {
+    let is_on_new = |argument: OsString| {
+        argument.to_str().is_some_and(|argument| argument == "--on-new" || argument.starts_with("--on-new="))
+    };
+    match std::env::args_os().any(is_on_new) {
+        true => {
+            command.mut_subcommand("sync", |sync| sync.mut_arg("webhook", |webhook| webhook.env(None::<&'static str>)))
+        }
+        false => command,
+    }
 }
 
 async fn run_traced_sql(arguments: &Arguments, sql: &SqlArguments, matches: &ArgMatches) -> Result<(), Exit> {

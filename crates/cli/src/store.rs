@@ -134,13 +134,14 @@ Examples:
     },
     /// Write stored mentions to Parquet files, for programs that do not read the catalog
     #[command(
-        after_help = "Writes each stored mention once, in the order of saved search and time, in the columns of the profile.
-FOLDER appears when it is complete. Days that were read with conditions are not exported, and neither
-are deleted mentions that were kept. No request is sent.
+        after_help = "Writes each stored mention once, in the order of saved search and time, in the columns of the
+profile. FOLDER appears when it is complete. Days that were read with conditions are not exported,
+and neither are deleted mentions that were kept. No request is sent.
 
 Examples:
   savedsearch --store mentions store export exported
-  savedsearch --store mentions store export --aid 183772 --since 2026-01-01 --before 2026-04-01 quarter"
+  savedsearch --store mentions store export --aid 183772 --since 2026-01-01 \\
+      --before 2026-04-01 quarter"
     )]
     Export {
         /// Folder to create
@@ -161,8 +162,8 @@ Examples:
     /// Keep earlier versions of mentions for an age, so that mentions_as_of(…) reads them
     #[command(group = clap::ArgGroup::new("age").required(true))]
     #[command(
-        after_help = "Files that are replaced from now on stay for the age, and need its space. Without this, they stay for an
-hour. forget removes all versions.
+        after_help = "Files that are replaced from now on stay for the age, and need its space. Without this, they
+stay for an hour. forget removes all versions.
 
 Examples:
   savedsearch --store mentions store versions --keep 30d

@@ -1,0 +1,273 @@
+//! Members that say how long a list is, or that it continues.
+
+use super::{Member, Says, count_of, has_items, members_of, tells};
+use crate::decode::json::{Json, Raw};
+use crate::error::notice::words;
+
+/// Length of a list, as a member describes it. `within`: the names of the objects around it.
+pub(super) fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> Option<Says> {
+    const ENTRIES: [&str; 36] = [
+        "element",
+        "hydra",
+        "item",
+        "list",
+        "nb",
+        "object",
+        "odata",
+        "opensearch",
+        "pagination",
+        "paging",
+        "record",
+        "row",
+        "total",
+        "count",
+        "counts",
+        "number",
+        "num",
+        "of",
+        "found",
+        "hits",
+        "matches",
+        "all",
+        "available",
+        "results",
+        "result",
+        "items",
+        "records",
+        "entries",
+        "entry",
+        "rows",
+        "elements",
+        "objects",
+        "searches",
+        "search",
+        "saved",
+        "size",
+    ];
+    const PLACES: [&str; 17] = [
+        "next",
+        "marker",
+        "after",
+        "results",
+        "result",
+        "page",
+        "link",
+        "url",
+        "uri",
+        "href",
+        "cursor",
+        "token",
+        "offset",
+        "start",
+        "from",
+        "key",
+        "continuation",
+    ];
+    // Objects whose members are not about entries: `_shards: {total: 5}`.
+    const OTHERS: [&str; 6] = ["shards", "clusters", "nodes", "quota", "usage", "rate"];
+    // Objects whose numbers are not about entries: `credits: {remaining: 970}`.
+    const ACCOUNTS: [&str; 14] = [
+        "account",
+        "allowance",
+        "billing",
+        "budget",
+        "credit",
+        "credits",
+        "license",
+        "limit",
+        "limits",
+        "plan",
+        "requests",
+        "subscription",
+        "throttle",
+        "throttling",
+    ];
+    let within_one_of =
+        |list: &[&str]| within.iter().any(|name| self::words(name).iter().any(|word| list.contains(&word.as_str())));
+    if within_one_of(&OTHERS) || (raw.first().is_ascii_digit() && within_one_of(&ACCOUNTS)) {
+        return None;
+    }
+    let is = |list: &[&str]| words.iter().all(|word| list.contains(&word.as_str()));
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let told = |more: bool| Some(if more { Says::More } else { Says::NoMore });
+    match raw.first() {
+        first @ (b't' | b'f') => {
+            let yes = first == b't';
+            match () {
+                () if has(&["more"]) || has(&["truncated"]) || (has(&["has", "is"]) && has(&["next"])) => told(yes),
+                // `exceededTransferLimit: true`
+                () if has(&["exceeded"]) && has(&["transfer", "page", "result", "results", "row", "rows"]) => told(yes),
+                // `end_of_stream: false`
+                () if is_end(words) => told(!yes),
+                () if has(&["last", "final"]) && !has(&["updated", "seen", "run"]) => told(!yes),
+                () if matches!(words, [word] if word == "done" || word == "finished" || word == "exhausted") => {
+                    told(!yes)
+                }
+                // `next: false`
+                () if words.last().is_some_and(|word| word == "next") && !yes => told(false),
+                () => None,
+            }
+        }
+        b'0'..=b'9' => {
+            let number = count_of(raw)?;
+            let pages = has(&["pages"]) || (has(&["page"]) && has(&["count", "last", "total"]));
+            // `total: {value: 6}`, and `from: 1, to: 3, of: 6`
+            let of_total = words == ["value"] && within.last().is_some_and(|name| self::words(name) == ["total"]);
+            let of = words == ["of"] && siblings.iter().any(|(name, _)| self::words(name) == ["to"]);
+            match () {
+                () if of_total || of => Some(Says::Entries(number)),
+                () if pages && has(&["remaining", "left", "more"]) => told(number > 0),
+                () if pages && !has(&["per", "size", "max"]) => {
+                    Some(if has(&["last"]) { Says::LastPage(number) } else { Says::Pages(number) })
+                }
+                () if has(&["remaining", "left"]) && words.len() == 1 => told(number > 0),
+                // `counts: {savedSearches: 30}`
+                () if is(&ENTRIES)
+                    && (has(&["total", "count", "found", "hits", "matches", "nb", "num", "number"])
+                        || within.last().is_some_and(|name| is_of_counts(&self::words(name)))) =>
+                {
+                    Some(Says::Entries(number))
+                }
+                // The end of a list, for some services.
+                () if has(&["next"]) && words.last().is_some_and(|word| PLACES.contains(&word.as_str())) => {
+                    told(number > 0)
+                }
+                () => None,
+            }
+        }
+        b'"' => {
+            let link =
+                has(&["next", "continuation"]) && words.last().is_some_and(|word| PLACES.contains(&word.as_str()));
+            match () {
+                () if link => told(!raw.inner().is_empty()),
+                () if is_last_key(words) && names_a_place(raw.inner()) => told(true),
+                // The place behind the last entry, unless it is a time that was asked for.
+                () if matches!(words, [word] if word == "after") && is_around_rows(within) => {
+                    let ended =
+                        |(name, raw): &Member<'_>| length(&self::words(name), within, *raw, &[]) == Some(Says::NoMore);
+                    let more = !raw.inner().is_empty() && !siblings.iter().any(ended);
+                    (!is_date(raw.inner())).then_some(if more { Says::More } else { Says::NoMore })
+                }
+                () if is_place(words, within) && names_a_place(raw.inner()) => Some(Says::Place),
+                () if has(&["total", "count", "nb"]) && is(&ENTRIES) => count_of(raw).map(Says::Entries),
+                // `range: "0-4/12"`
+                () if words.last().is_some_and(|word| word == "range") => {
+                    total_of_range(raw.inner()).map(Says::Entries)
+                }
+                () if is_page(words) => pages_of(raw.inner()).map(Says::Pages),
+                () => None,
+            }
+        }
+        b'n' if has(&["next", "continuation"]) => told(false),
+        // `next: {href: …}`
+        b'{' if matches!(words, [word] if word == "next") => told(tells(raw, 0)),
+        // The key behind which the next page begins.
+        b'{' if is_last_key(words) && tells(raw, 0) => told(true),
+        // `search_after: [1764547200000, "x"]`
+        b'[' if is_place(words, within) && has_items(raw) => Some(Says::Place),
+        // `links: [{rel: "next", href: …}]`
+        b'[' if matches!(words, [word] if word == "links" || word == "link") && has_next(raw) => told(true),
+        _ => None,
+    }
+}
+
+/// True for the name of an object of numbers of entries.
+pub(super) fn is_of_counts(words: &[String]) -> bool {
+    matches!(words, [word] if ["count", "counts", "total", "totals"].contains(&word.as_str()))
+}
+
+/// True for the key behind which the next page begins: `LastEvaluatedKey`. The last page has none.
+fn is_last_key(words: &[String]) -> bool {
+    matches!(words, [last, evaluated, key] if last == "last" && evaluated == "evaluated" && key == "key")
+}
+
+/// True for the name of a place in a list that stands around its entries, rather than in what was asked for: `cursor`, `_scroll_id`.
+fn is_place(words: &[String], within: &[String]) -> bool {
+    const AROUND: [&str; 8] = ["items", "list", "response", "result", "results", "search", "searches", "saved"];
+    let around = within.is_empty()
+        || is_around_rows(within)
+        || within.last().is_some_and(|name| {
+            let words = self::words(name);
+            words.iter().all(|word| AROUND.contains(&word.as_str())) && words != ["search"]
+        });
+    let names: Vec<&str> = words.iter().map(String::as_str).collect();
+    around
+        && matches!(
+            names.as_slice(),
+            ["cursor" | "marker"]
+                | ["page" | "paging" | "pagination" | "scroll", "cursor" | "token" | "marker"]
+                | ["scroll", "id"]
+                | ["search", "after"]
+        )
+}
+
+/// True for a text that names a place in a list, and not its end.
+fn names_a_place(text: &str) -> bool {
+    !["", "0", "-1", "end", "false", "none", "null"].contains(&&*text.trim().to_lowercase())
+}
+
+/// The number of all entries in the range of those of a page: `0-4/12`, `items 0-4/12`.
+fn total_of_range(text: &str) -> Option<u64> {
+    let (range, total) = text.rsplit_once('/')?;
+    let (first, last) = range.rsplit(' ').next().filter(|_| !range.starts_with("bytes"))?.split_once('-')?;
+    let (first, last, total): (u64, u64, u64) =
+        (first.trim().parse().ok()?, last.trim().parse().ok()?, total.trim().parse().ok()?);
+    (first <= last && last <= total).then_some(total)
+}
+
+/// True for the name of the number of a page.
+fn is_page(words: &[String]) -> bool {
+    let names: Vec<&str> = words.iter().map(String::as_str).collect();
+    matches!(names.as_slice(), ["page"] | ["current", "page"] | ["page", "number"])
+}
+
+/// The number of pages beside that of a page: `1/3`, `1 of 3`.
+fn pages_of(text: &str) -> Option<u64> {
+    let (page, pages) = text.split_once('/').or_else(|| text.split_once(" of "))?;
+    let (page, pages): (u64, u64) = (page.trim().parse().ok()?, pages.trim().parse().ok()?);
+    (page <= pages).then_some(pages)
+}
+
+/// True for an object that rows may stand in, rather than one that repeats what was asked for.
+fn is_around_rows(within: &[String]) -> bool {
+    const AROUND: [&str; 6] = ["data", "meta", "metadata", "page", "paging", "pagination"];
+    within.last().is_some_and(|name| AROUND.contains(&name.to_lowercase().as_str()))
+}
+
+/// True for a name that says whether the end was reached: `end`, `isEnd`, `endReached`, `end_of_stream`.
+fn is_end(words: &[String]) -> bool {
+    const ENDS: [&str; 7] = ["stream", "results", "list", "data", "items", "page", "pages"];
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["end"] | ["is", "end"] | ["end", "reached"] => true,
+        ["end", "of", what] => ENDS.contains(&what),
+        _ => false,
+    }
+}
+
+/// True for a text that begins as a date does.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 8
+        && bytes[..4].iter().all(u8::is_ascii_digit)
+        && (bytes[4] == b'-' || bytes.iter().all(u8::is_ascii_digit))
+}
+
+/// True for a list of links of which one is to the next page.
+fn has_next(raw: Raw<'_>) -> bool {
+    let (mut json, mut first) = (Json::new(raw.text), true);
+    json.enter();
+    while let Ok(true) = json.item(&mut first) {
+        let Ok(link) = json.value() else { return false };
+        let members = if link.first() == b'{' { members_of(link).unwrap_or_default() } else { Vec::new() };
+        let named = |(name, raw): &Member<'_>| {
+            matches!(&**name, "rel" | "relation" | "type" | "name") && raw.inner().eq_ignore_ascii_case("next")
+        };
+        let leads = |(name, raw): &Member<'_>| {
+            matches!(&**name, "href" | "url" | "uri") && raw.first() == b'"' && !raw.inner().is_empty()
+        };
+        if members.iter().any(|member| member.1.first() == b'"' && named(member)) && members.iter().any(leads) {
+            return true;
+        }
+    }
+    false
+}
