@@ -55,7 +55,7 @@ pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>>
 }
 
 /// Number of changes of the tables and views of a session so far; `None` if a schema of it does not count them.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers keep plans"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers keep plans"))]
 pub(crate) fn table_changes(context: &SessionContext) -> Option<u64> {
     let mut changes = 0;
     for catalog in context.catalog_names().iter().filter_map(|name| context.catalog(name)) {

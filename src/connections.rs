@@ -22,7 +22,7 @@
 //! insecure = true                         # allows an http address beyond this machine: the key travels in clear text
 //! ```
 //!
-//! A table `[serve]` in the same file configures the server ([`ServeDocument`](crate::flight::ServeDocument)). A file may have
+//! A table `[serve]` in the same file configures the server ([`ServeDocument`](crate::host::ServeDocument)). A file may have
 //! that table alone; the service is then named elsewhere. Keys are never part of the file: it names a variable, a file or a
 //! command that holds one. Paths are relative to the file's folder, and commands run there, in `sh`.
 //!

@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use datafusion::error::DataFusionError;
 
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::engine::INVALID_PATTERN;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::engine::out_of_space;
 pub(crate) use self::engine::own_or_query;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use self::engine::value_in_quotes;
 pub use self::engine::{describe, line_of};
 pub use self::phrase::{Change, Phrase, Setting, Term};
@@ -330,7 +330,7 @@ impl From<Error> for DataFusionError {
 const MOST: usize = 1_000;
 
 /// A message for a client. A long one, which may repeat a part of the statement, loses its middle: the advice is at its end.
-#[cfg_attr(not(any(feature = "flight", feature = "wording")), allow(dead_code, reason = "fronts have clients"))]
+#[cfg_attr(not(any(feature = "host", feature = "wording")), allow(dead_code, reason = "fronts have clients"))]
 pub(crate) fn shortened(message: String) -> String {
     const CUT: &str = " … ";
     const END: usize = MOST / 4;

@@ -35,8 +35,15 @@
 //! cost of a query before it runs; [`spent`] and the table `system.requests` report it afterwards.
 //!
 //! The crate `datafusion` is re-exported so that versions match. By default the crate contains only the tables. The feature `flight`
-//! adds the Flight SQL server, `mcp` the server for agents, `ui` the page, `store` a local copy of what was read, and `simulator` a
-//! service for tests. The program `savedsearch` is a crate of its own. Hidden modules are not part of the stable API.
+//! adds the Flight SQL server, `postgres` that for clients of PostgreSQL, `mcp` the server for agents, `ui` the page, `store` a local
+//! copy of what was read, and `simulator` a service for tests. The program `savedsearch` is a crate of its own. Hidden modules are not
+//! part of the stable API.
+
+// Each server uses another part of what they share.
+#![cfg_attr(
+    all(feature = "host", not(all(feature = "flight", feature = "mcp", feature = "postgres", feature = "ui"))),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "a build with all servers has no unused code")
+)]
 
 mod boxed_future;
 #[cfg(test)]
@@ -64,8 +71,8 @@ mod files;
 #[cfg(feature = "flight")]
 pub mod flight;
 mod functions;
-#[cfg(feature = "flight")]
-mod host;
+#[cfg(feature = "host")]
+pub mod host;
 pub mod http;
 mod location;
 #[cfg(feature = "mcp")]
@@ -85,7 +92,7 @@ pub mod profile_check;
 mod pushdown;
 #[doc(hidden)]
 pub mod request;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 mod serving;
 mod session;
 #[cfg(all(unix, feature = "shell"))]
@@ -128,7 +135,7 @@ pub use table::SavedSearchFactory;
 pub use verify::{DifferingDay, verify_counts};
 
 /// Compiles the programs of the documentation as doctests.
-#[cfg(all(doctest, feature = "store"))]
+#[cfg(all(doctest, feature = "postgres", feature = "store"))]
 #[doc = include_str!("../docs/embedding.md")]
 struct Embedding;
 

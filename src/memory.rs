@@ -17,7 +17,7 @@
 //!
 //! Invariant: a thread charges one statement at a time.
 
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) mod statements;
 
 use std::any::Any;
@@ -76,7 +76,7 @@ pub(crate) fn allocated() -> Option<u64> {
 }
 
 /// Limits the bytes of the process for [`room`]. The last call decides.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers have limits"))]
 pub(crate) fn limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
@@ -100,7 +100,7 @@ pub(crate) struct StatementMemory {
     why: OnceLock<Ended>,
 }
 
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers end statements"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers end statements"))]
 impl StatementMemory {
     /// Bytes that it holds, as of the last poll of each of its tasks.
     pub(crate) fn bytes(&self) -> u64 {
@@ -217,14 +217,14 @@ pub(crate) struct Room(u64);
 ///
 /// # Errors
 /// [`ErrorKind::Memory`] if the process would exceed its limit, or the current statement was ended.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers have limits"))]
 pub(crate) fn room(bytes: u64) -> Result<Room> {
     check()?;
     reserved(bytes)
 }
 
 /// As [`room`], for a statement that was checked just now.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers have limits"))]
 fn reserved(bytes: u64) -> Result<Room> {
     /// Fewer bytes are not worth the question, unless they add up.
     const FEW: u64 = 256 << 10;
@@ -250,7 +250,7 @@ fn reserved(bytes: u64) -> Result<Room> {
 ///
 /// # Errors
 /// Those of [`room`].
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers have limits"))]
 pub(crate) fn room_for_result(bytes: u64) -> Result<Room> {
     let result = room(bytes)?;
     if result.0 > 0 {
@@ -264,14 +264,14 @@ pub(crate) fn room_for_result(bytes: u64) -> Result<Room> {
 ///
 /// # Errors
 /// Those of [`room`].
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers have limits"))]
 pub(crate) fn room_for_copies(bytes: u64) -> Result<()> {
     check()?;
     reserved_for_copies(bytes)
 }
 
 /// As [`room_for_copies`], for a statement that was checked just now.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have limits"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers have limits"))]
 fn reserved_for_copies(bytes: u64) -> Result<()> {
     let Some(memory) = current() else { return reserved(bytes).map(drop) };
     let needed = bytes.saturating_add(memory.bytes());
@@ -359,7 +359,7 @@ fn current() -> Option<Arc<StatementMemory>> {
 }
 
 /// Charges a task to a statement.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have statements"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers have statements"))]
 pub(crate) async fn within<F: Future>(memory: &Arc<StatementMemory>, task: F) -> F::Output {
     let mut task = pin!(task);
     poll_fn(|context| {
@@ -373,7 +373,7 @@ pub(crate) async fn within<F: Future>(memory: &Arc<StatementMemory>, task: F) ->
 ///
 /// # Errors
 /// [`ErrorKind::Memory`] if the statement was ended.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers have statements"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers have statements"))]
 pub(crate) async fn until_ended<F: Future>(memory: &Arc<StatementMemory>, task: F) -> Result<F::Output> {
     let mut ended = pin!(memory.ended.cancelled());
     let mut task = pin!(task);

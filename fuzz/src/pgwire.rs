@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use datafusion_saved_search::flight::{Auth, HostSpec, Upstream};
+use datafusion_saved_search::host::{Auth, HostSpec, Upstream};
 use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, serve};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Settings};
 use datafusion_saved_search::{Clock, Connection, Secret};

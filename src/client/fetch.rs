@@ -161,7 +161,7 @@ impl Client {
     }
 
     /// Makes all further requests run on the caller's runtime, whichever one their queries run on.
-    #[cfg(feature = "flight")]
+    #[cfg(feature = "host")]
     pub(crate) fn requests_run_here(&self) {
         self.requests.get_or_init(Handle::current);
     }
@@ -213,7 +213,7 @@ impl Client {
     }
 
     /// Redacts every form of the keys of several clients in a text.
-    #[cfg(any(feature = "flight", feature = "shell"))]
+    #[cfg(any(feature = "host", feature = "shell"))]
     pub(crate) fn redact_all<'c>(clients: impl IntoIterator<Item = &'c Arc<Self>>, text: &str) -> Clean {
         Clean::of(text, clients.into_iter().map(|client| &client.key))
     }

@@ -50,7 +50,7 @@ impl QuerySpan {
     }
 
     /// Records the status and the number of rows returned.
-    #[cfg(any(feature = "flight", feature = "shell"))]
+    #[cfg(any(feature = "host", feature = "shell"))]
     pub(crate) fn ended(&self, status: &'static str, rows: u64) {
         self.span.record("status", status);
         self.span.record("rows", rows);
@@ -61,7 +61,7 @@ impl QuerySpan {
     }
 
     /// As [`Self::ended`], for a statement that is not an account of a server.
-    #[cfg(any(feature = "flight", feature = "shell"))]
+    #[cfg(any(feature = "host", feature = "shell"))]
     pub(crate) fn ended_with<T, E>(&self, result: &Result<T, E>, rows: u64) {
         self.ended(if result.is_ok() { "ok" } else { "error" }, rows);
     }

@@ -35,11 +35,11 @@ mod stand_ins;
 #[cfg(feature = "store")]
 mod stored;
 mod stream;
-#[cfg(any(feature = "flight", feature = "shell", feature = "store"))]
+#[cfg(any(feature = "host", feature = "shell", feature = "store"))]
 mod traced;
 mod usage;
 mod value_lists;
-#[cfg(feature = "wording")]
+#[cfg(any(feature = "host", feature = "wording"))]
 mod windows_read;
 
 #[cfg(feature = "wording")]
@@ -57,16 +57,16 @@ pub(crate) use stored::can_confirm;
 pub(crate) use stored::decisions;
 #[cfg(feature = "distributed")]
 pub(crate) use stored::{InFiles, Readers};
-#[cfg(feature = "postgres")]
+#[cfg(feature = "host")]
 pub(crate) use traced::in_parts;
-#[cfg(any(feature = "flight", feature = "shell", feature = "store"))]
+#[cfg(any(feature = "host", feature = "shell", feature = "store"))]
 pub(crate) use traced::start;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use traced::statement_kind;
 pub use usage::{Spent, spent};
 #[cfg(all(unix, feature = "flight", feature = "shell"))]
 pub(crate) use windows_read::notes;
-#[cfg(feature = "wording")]
+#[cfg(any(feature = "host", feature = "wording"))]
 pub(crate) use windows_read::{WindowRead, windows};
 
 #[cfg(feature = "store")]

@@ -119,9 +119,9 @@ impl Starting {
         let (config, requests, output) = (Arc::clone(&scan.config), Arc::clone(&scan.requests), scan.schema());
         let owner = QueryContext::of(context, &config.connection, &config.query);
         let query = owner.at(&config.connection, &config.query);
-        #[cfg(any(feature = "flight", feature = "shell"))]
+        #[cfg(any(feature = "host", feature = "shell"))]
         let in_parts = context.session_config().get_extension::<super::traced::InParts>().is_some();
-        #[cfg(not(any(feature = "flight", feature = "shell")))]
+        #[cfg(not(any(feature = "host", feature = "shell")))]
         let in_parts = false;
         Self {
             requests,

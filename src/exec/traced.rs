@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 
@@ -13,7 +13,7 @@ use crate::client::QuerySpan;
 use crate::connection::QueryContext;
 
 /// Kind of a statement that returns rows, as its span names it.
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) fn statement_kind(plan: &LogicalPlan) -> &'static str {
     match plan {
         LogicalPlan::Explain(_) => "explain",
@@ -50,12 +50,12 @@ pub(super) fn admitted(task: Arc<TaskContext>, span: Option<&Arc<QuerySpan>>) ->
 }
 
 /// Marks a task whose rows are fetched in parts, so that its scans request pages as they are wanted.
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 #[derive(Debug)]
 pub(super) struct InParts;
 
 /// Marks a task as [`InParts`], with small batches.
-#[cfg(feature = "postgres")]
+#[cfg(feature = "host")]
 pub(crate) fn in_parts(task: Arc<TaskContext>) -> Arc<TaskContext> {
     const BATCH: usize = 16;
     match Arc::try_unwrap(task) {

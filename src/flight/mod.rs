@@ -34,11 +34,3 @@ mod state;
 mod status;
 
 pub use self::server::{FlightServer, ServerSpec};
-pub use crate::host::auth::{Auth, Users, hash_password};
-#[cfg(any(feature = "mcp", feature = "ui"))]
-pub use crate::host::http::HttpServer;
-pub use crate::host::reload::Reload;
-pub use crate::host::sessions::{PassThrough, Upstream};
-pub use crate::host::settings::{Limits, ServeDocument};
-pub use crate::host::state::{Host, HostSpec};
-pub use crate::serving::TlsSpec;

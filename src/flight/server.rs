@@ -150,7 +150,7 @@ impl FlightServer {
     }
 
     /// Shuts down: stops accepting connections and lets running queries finish for up to
-    /// [`Limits::drain_seconds`](crate::flight::Limits::drain_seconds).
+    /// [`Limits::drain_seconds`](crate::host::Limits::drain_seconds).
     ///
     /// # Errors
     /// [`ErrorKind::Connect`] if the server had already failed.

@@ -48,7 +48,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{AggregateUDF, ReturnFieldArgs, ScalarUDF, ScalarUDFImpl, WindowUDF};
 
 pub(crate) use self::array_membership::Membership;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::checked_arithmetic::OUT_OF_RANGE;
 pub(crate) use self::checked_arithmetic::{Arithmetic, checked_arithmetic};
 pub(crate) use self::checked_sum::sum_udaf;
@@ -75,7 +75,7 @@ pub(crate) use self::positive_zero::positive_zero;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, put_text, read_interval};
 pub(crate) use self::postgres::{Numeric, PostgresCast, listed_named, numeric};
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::precise::TOO_MANY_DIGITS;
 pub(crate) use self::precise::precise;
 pub(crate) use self::rounded_time::rounded_time;
@@ -87,7 +87,7 @@ pub(crate) use self::words::OfWords;
 #[cfg(feature = "store")]
 pub(crate) use self::words::match_of;
 pub(crate) use self::wrapper::known_preimage;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::wrapper::{wrapped_aggregate_methods, wrapped_methods, wrapped_order_methods};
 
 /// Key in the metadata of a field: the type that a protocol has for it.

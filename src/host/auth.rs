@@ -27,7 +27,6 @@ use tokio::time::{Instant, sleep};
 use super::failure::{Code, Failure};
 use super::logins::Logins;
 use super::peer::Caller;
-#[cfg(feature = "postgres")]
 use super::scram::Verifier;
 use crate::client::{Allowance, Secret};
 use crate::config::read_toml;
@@ -143,7 +142,6 @@ struct Known {
     /// hashing.
     verified: Mutex<HashMap<[u8; 32], Instant>>,
     /// Secret from which unknown users get their SCRAM verifiers. The same after a restart, as the verifiers of known users are.
-    #[cfg(feature = "postgres")]
     nobody: [u8; 32],
 }
 
@@ -151,10 +149,8 @@ struct User {
     principal: Principal,
     budget: Vec<RateWindow>,
     password: Option<String>,
-    #[cfg(feature = "postgres")]
     scram: Option<Verifier>,
     /// The verifier as it is in the file.
-    #[cfg(feature = "postgres")]
     scram_text: Option<String>,
     tokens: Vec<[u8; 32]>,
 }
@@ -271,7 +267,6 @@ impl Users {
 
     /// Returns the SCRAM verifier of a user; `None` if the user logs in by password or token. Unknown users are like the known
     /// ones: all, none or some of them, always the same, have one that nothing fits.
-    #[cfg(feature = "postgres")]
     pub(crate) fn scram(&self, name: &str) -> Option<Verifier> {
         let Known { users, nobody, .. } = &*self.known();
         match users.get(name) {
@@ -289,7 +284,6 @@ impl Users {
     ///
     /// # Errors
     /// [`Rejection::WrongPassword`].
-    #[cfg(feature = "postgres")]
     pub(crate) async fn proven(
         &self,
         name: &str,
@@ -369,7 +363,6 @@ impl Users {
             let reason = match user {
                 None => "unknown user",
                 Some(_) if exists => "wrong password",
-                #[cfg(feature = "postgres")]
                 Some(user) if user.scram.is_some() => {
                     "the user has no password_hash, and this is not a token of the user"
                 }
@@ -421,7 +414,6 @@ impl Known {
             if name.is_empty() || name.contains(':') {
                 return Err(bad("the name must not be empty or contain a colon"));
             }
-            #[cfg(feature = "postgres")]
             let scram = scram_sha_256.as_deref().map(|text| {
                 let verifier = Verifier::parse(text);
                 verifier.ok_or_else(|| {
@@ -429,7 +421,6 @@ impl Known {
                         .advice("create one: savedsearch serve --scram-verifier")
                 })
             });
-            #[cfg(feature = "postgres")]
             let scram = scram.transpose()?;
             if password_hash.is_none() && scram_sha_256.is_none() && token_sha256.is_empty() {
                 return Err(bad("expected password_hash, scram_sha_256 or token_sha256"));
@@ -446,40 +437,22 @@ impl Known {
             let windows = budget.clone();
             let allowance = (!budget.is_empty()).then(|| Arc::new(Allowance::new(name.as_str(), budget)));
             let principal = Principal { name: name.as_str().into(), allowance, key: None };
-            let user = User {
-                principal,
-                budget: windows,
-                password: password_hash,
-                #[cfg(feature = "postgres")]
-                scram,
-                #[cfg(feature = "postgres")]
-                scram_text: scram_sha_256,
-                tokens,
-            };
+            let user =
+                User { principal, budget: windows, password: password_hash, scram, scram_text: scram_sha_256, tokens };
             users.insert(name, user);
         }
-        Ok(Self {
-            #[cfg(feature = "postgres")]
-            nobody: stable_secret(&users),
-            users,
-            verified: Mutex::default(),
-        })
+        Ok(Self { nobody: stable_secret(&users), users, verified: Mutex::default() })
     }
 }
 
 impl User {
     /// True if both log in with the same credentials.
     fn logs_in_as(&self, other: &Self) -> bool {
-        #[cfg(feature = "postgres")]
-        let proofs = self.scram_text == other.scram_text;
-        #[cfg(not(feature = "postgres"))]
-        let proofs = true;
-        proofs && self.password == other.password && self.tokens == other.tokens
+        self.scram_text == other.scram_text && self.password == other.password && self.tokens == other.tokens
     }
 }
 
 /// Secret of a users file that stays the same for as long as most of its users do: the smallest digest of what is secret of one.
-#[cfg(feature = "postgres")]
 fn stable_secret(users: &BTreeMap<String, User>) -> [u8; 32] {
     let of_user = |(name, user): (&String, &User)| -> [u8; 32] {
         let mut digest = Sha256::new().chain_update(b"nobody").chain_update(name);
@@ -578,6 +551,7 @@ pub(crate) fn anybody() -> Principal {
 mod tests {
     use super::*;
     use crate::cases::{each, each_async};
+    use crate::host::scram::tests::VERIFIER;
 
     fn users(text: &str) -> Result<Users> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -673,10 +647,9 @@ mod tests {
         find("x").await.expect("the users stay as they are");
     }
 
-    #[cfg(feature = "postgres")]
     #[test]
     fn unknown_users_keep_their_verifiers_when_a_server_starts_again() {
-        let text = format!("[users.ada]\nscram_sha_256 = \"{}\"\n", super::super::scram::scram_verifier("swordfish"));
+        let text = format!("[users.ada]\nscram_sha_256 = \"{VERIFIER}\"\n");
         let verifier = |name: &str| users(&text).expect("users").scram(name).expect("a verifier");
         assert!(verifier("eve") == verifier("eve"));
         assert!(verifier("eve") != verifier("mallory"));
@@ -689,6 +662,7 @@ mod tests {
             ("[users.ada]\n", "user `ada`: expected password_hash, scram_sha_256 or token_sha256"),
             ("[users.ada]\npassword_hash = \"swordfish\"\n", "user `ada`: password_hash is not an Argon2 hash"),
             ("[users.ada]\ntoken_sha256 = [\"swordfish\"]\n", "user `ada`: token_sha256 must be 64"),
+            ("[users.ada]\nscram_sha_256 = \"swordfish\"\n", "user `ada`: scram_sha_256 is not a SCRAM-SHA-256"),
             ("[users.ada]\npassword = \"swordfish\"\n", "line 2: unknown field `password`"),
             (
                 "[users.ada]\ntoken_sha256 = [\"swordfish\"]\nbudget = [{ requests = 0, seconds = 60 }]\n",

@@ -86,7 +86,6 @@ impl Ended {
     }
 
     /// Waits until the connection must be closed. Returns the reason.
-    #[cfg(feature = "postgres")]
     pub(crate) async fn wait(&self) -> Reason {
         self.token.cancelled().await;
         self.reason().unwrap_or(Reason::MadeRoom)
@@ -178,7 +177,6 @@ impl Standing {
     }
 
     /// Notes that the client of a connection without a login has got an answer.
-    #[cfg(feature = "postgres")]
     pub(crate) fn answered(&self, peer: Peer) {
         if let Some(connection) = self.connections().get_mut(&peer) {
             connection.answered = true;
@@ -342,15 +340,13 @@ mod tests {
         }
         drop(standing.call(Peer(1)).expect("a call, such as a health check"));
         standing.log_in(Peer(2), &"one".into(), true);
-        #[cfg(feature = "postgres")]
         standing.answered(Peer(3));
         (0..3).for_each(|number| standing.gone(Peer(number)));
         assert_eq!(standing.strangers_closed.get(), 1, "the one that was silent");
         standing.gone(Peer(3));
-        let expected = if cfg!(feature = "postgres") { 1 } else { 2 };
-        assert_eq!(standing.strangers_closed.get(), expected);
+        assert_eq!(standing.strangers_closed.get(), 1);
         standing.gone(Peer(0));
-        assert_eq!(standing.strangers_closed.get(), expected, "it was gone");
+        assert_eq!(standing.strangers_closed.get(), 1, "it was gone");
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,18 +11,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::failure::Failure;
 use super::metrics::Metrics;
-#[cfg(feature = "postgres")]
-use super::planner::may_set;
-use super::planner::{Runnable, Statement, runnable};
+use super::planner::{Runnable, Statement, may_set, runnable};
 use super::sessions::Session;
 use super::state::{Host, timed_out};
 use super::temporary::Making;
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{spent, start};
-#[cfg(feature = "postgres")]
-use crate::session::defaults;
-use crate::session::{bytes_of_plan, follow_time_zone, refuse_table};
+use crate::session::{bytes_of_plan, defaults, follow_time_zone, refuse_table};
 
 /// Runs a statement that changes the session, with its set of parameters if it takes any.
 ///
@@ -61,7 +57,6 @@ pub(crate) async fn run(
 ///
 /// # Errors
 /// Errors of looking up a table.
-#[cfg(feature = "postgres")]
 pub(crate) async fn discard(session: &Arc<Session>) -> Result<(), Failure> {
     let _busy = session.busy();
     let _making = session.making.lock().await;
@@ -75,7 +70,6 @@ pub(crate) async fn discard(session: &Arc<Session>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Errors of settings that depend on each other.
-#[cfg(feature = "postgres")]
 pub(crate) fn reset_settings(session: &Session) -> Result<(), Failure> {
     let state = session.context.state_ref();
     let mut state = state.write();

@@ -128,7 +128,6 @@ impl Place {
     }
 
     /// The place after this many characters of a text.
-    #[cfg(feature = "ui")]
     pub(crate) fn after(text: &str, before: usize) -> Self {
         let (mut line, mut column) = (1, 1);
         for c in text.chars().take(before) {

@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::state::Host;
 use crate::error::Result;
-use crate::serving::{Operated, Serving, operate};
+use crate::serving::{Operated, operate};
 
 /// Interval between sweeps for idle sessions, statements, results and connections.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -59,14 +59,6 @@ pub(crate) trait Ends: Send {
 
     /// Waits for the end; `None` if it takes longer than `patience`.
     fn ended(&mut self, patience: Duration) -> impl Future<Output = Option<Self::Outcome>> + Send;
-}
-
-impl Ends for Serving {
-    type Outcome = std::result::Result<(), String>;
-
-    async fn ended(&mut self, patience: Duration) -> Option<Self::Outcome> {
-        Self::ended(self, patience).await
-    }
 }
 
 /// Waits for the queries of a front that accepts no connections any more, for up to `drain_seconds`. If no query of the host has

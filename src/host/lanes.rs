@@ -114,7 +114,6 @@ impl Lanes {
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED if there is no lane.
-    #[cfg(feature = "postgres")]
     pub(crate) fn enter_to_free(&self, own: &OwnLane, user: &Arc<str>) -> Result<Arc<InLane>, Failure> {
         self.enter_one_of(own, user, usize::MAX)
     }

@@ -43,7 +43,6 @@ pub(crate) enum End {
     /// Reading and writing fail.
     AtOnce,
     /// The owner of the stream reports the reason to the client, and closes the stream.
-    #[cfg(feature = "postgres")]
     ByOwner,
 }
 
@@ -76,7 +75,6 @@ pub(crate) fn accept(
                 let ended = async {
                     match end {
                         End::AtOnce => over.await,
-                        #[cfg(feature = "postgres")]
                         End::ByOwner => host.standing.farewell(ended).await,
                     }
                 };
@@ -114,7 +112,6 @@ impl ClientStream {
     ///
     /// # Errors
     /// Errors of the network, or [`io::ErrorKind::UnexpectedEof`] if the client has closed the connection.
-    #[cfg(feature = "postgres")]
     pub(crate) async fn peek(&self) -> io::Result<u8> {
         let mut byte = [0];
         match self.stream.peek(&mut byte).await? {
@@ -124,7 +121,6 @@ impl ClientStream {
     }
 
     /// Tells that the connection must be closed, and the reason.
-    #[cfg(feature = "postgres")]
     pub(crate) fn ended(&self) -> Ended {
         self.ended.clone()
     }

@@ -1,5 +1,7 @@
 //! Parts shared by the Flight SQL, PostgreSQL and MCP servers and the page: authentication, sessions, statement limits, execution, accounting.
 //!
+//! A server is started with a [`HostSpec`]. Others can be started beside it, over its [`Host`]. None needs another one.
+//!
 //! ```text
 //! connection ─listener─▶ credentials ─auth, logins─▶ session ─planner─▶ plan ─lanes─▶ rows ─account─▶ log, metrics
 //! ```
@@ -25,9 +27,7 @@ pub(crate) mod connection_limit;
 pub(crate) mod effects;
 pub(crate) mod failure;
 pub(crate) mod front;
-#[cfg(any(feature = "mcp", feature = "ui"))]
 pub(crate) mod http;
-#[cfg(any(feature = "mcp", feature = "postgres", feature = "ui"))]
 pub(crate) mod in_service;
 pub(crate) mod lanes;
 pub(crate) mod listener;
@@ -37,7 +37,6 @@ pub(crate) mod peer;
 pub(crate) mod planner;
 pub(crate) mod reload;
 pub(crate) mod running;
-#[cfg(feature = "postgres")]
 pub(crate) mod scram;
 pub(crate) mod sessions;
 pub(crate) mod settings;
@@ -45,3 +44,11 @@ pub(crate) mod shares;
 pub(crate) mod state;
 pub(crate) mod temporary;
 pub(crate) mod type_compat;
+
+pub use self::auth::{Auth, Users, hash_password};
+pub use self::http::HttpServer;
+pub use self::reload::Reload;
+pub use self::sessions::{PassThrough, Upstream};
+pub use self::settings::{Limits, ServeDocument};
+pub use self::state::{Host, HostSpec};
+pub use crate::serving::TlsSpec;

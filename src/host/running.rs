@@ -19,9 +19,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
-#[cfg(any(feature = "postgres", feature = "ui"))]
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use datafusion::prelude::SessionContext;
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
@@ -38,13 +36,7 @@ use super::settings::Limits;
 use super::shares::{SessionMemory, Share};
 use super::state::{Abandoned, Admitted, Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
-#[cfg(feature = "postgres")]
-use crate::exec::in_parts;
-#[cfg(any(feature = "postgres", feature = "ui"))]
-use crate::exec::{Spent, spent};
-#[cfg(any(feature = "postgres", feature = "ui"))]
-use crate::exec::{WindowRead, windows};
-use crate::exec::{start, statement_kind};
+use crate::exec::{Spent, WindowRead, in_parts, spent, start, statement_kind, windows};
 use crate::memory::{StatementMemory, until_ended};
 
 /// Minimum size, in bytes, of a batch that is sent alone: merging it with others would cost more than another message.
@@ -64,7 +56,6 @@ pub(crate) struct Pending {
     /// Plans to run in sequence, one for each parameter set.
     plans: Vec<LogicalPlan>,
     /// The first plan, for its cost.
-    #[cfg(any(feature = "postgres", feature = "ui"))]
     whole: Option<Arc<dyn ExecutionPlan>>,
     /// Executable form of the first plan, which was needed for the schema, with its memory until it runs.
     first: Mutex<Option<(Runnable, SessionMemory)>>,
@@ -100,9 +91,7 @@ impl Pending {
         sets: Vec<Vec<ScalarValue>>,
     ) -> Result<Self, Failure> {
         let pending = Self::plan_in(session.context.clone(), host, session, statement, sets).await?;
-        #[cfg(any(feature = "postgres", feature = "ui"))]
-        let pending = Self { whole: None, ..pending };
-        Ok(pending)
+        Ok(Self { whole: None, ..pending })
     }
 
     /// As [`plan`](Self::plan), for a statement of another context.
@@ -133,12 +122,10 @@ impl Pending {
             first.as_ref().map_or_else(|| Arc::clone(&statement.schema), |first| result_schema(&first.plan.schema()));
         let ready = |first| Ok::<_, Failure>((first, host.hold(session, "result", READY)?));
         let cancelled = host.cancelled.child_token();
-        #[cfg(any(feature = "postgres", feature = "ui"))]
         let whole = first.as_ref().map(|first| Arc::clone(&first.plan));
         Ok(Self {
             context,
             plans,
-            #[cfg(any(feature = "postgres", feature = "ui"))]
             whole,
             first: Mutex::new(first.map(ready).transpose()?),
             schema,
@@ -150,26 +137,22 @@ impl Pending {
     }
 
     /// The first plan, before the engine has changed it.
-    #[cfg(feature = "ui")]
     pub(crate) fn logical(&self) -> Option<&LogicalPlan> {
         self.plans.first()
     }
 
     /// Name of the query in `system.requests`, before it runs.
-    #[cfg(any(feature = "postgres", feature = "ui"))]
     pub(crate) fn query(&self) -> Option<String> {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.as_ref().map(|(first, _)| first.query.clone())
     }
 
     /// Cost of the query so far.
-    #[cfg(any(feature = "postgres", feature = "ui"))]
     pub(crate) fn spent(&self) -> Spent {
         self.whole.as_ref().map(spent).unwrap_or_default()
     }
 
     /// Windows that the query reads.
-    #[cfg(any(feature = "postgres", feature = "ui"))]
     pub(crate) fn windows(&self) -> Vec<WindowRead> {
         self.whole.as_ref().map(windows).unwrap_or_default()
     }
@@ -187,7 +170,6 @@ impl Pending {
     ///
     /// # Errors
     /// Those of [`run`](Self::run).
-    #[cfg(feature = "postgres")]
     pub(crate) fn run_in_parts(self: Arc<Self>, session: Arc<Session>, host: &Host) -> Result<Reading, Failure> {
         self.start(session, host, Some(Arc::new(Semaphore::new(0))))
     }
@@ -307,7 +289,6 @@ async fn send(
             }
         };
         let span = account.begin(kind, query, &pending.digest, &plan);
-        #[cfg(feature = "postgres")]
         let task = if wanted.is_some() { in_parts(task) } else { task };
         let mut stream = start(&plan, task, Some(&span)).map_err(failed)?.fuse();
         loop {

@@ -109,34 +109,30 @@ fn mac(key: &Key, parts: &[&[u8]]) -> Key {
     mac.finalize().into_bytes().into()
 }
 
-/// Computes the verifier of a password, for the `scram_sha_256` of a users file.
-pub fn scram_verifier(password: &str) -> String {
-    postgres_protocol::password::scram_sha_256(password.as_bytes())
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::cases::each;
 
-    /// The example of RFC 7677, section 3. Its verifier was computed from the password `pencil`.
+    /// The verifier of the example of RFC 7677, section 3, computed from the password `pencil`.
+    pub(crate) const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==\
+        $WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+
+    /// The example of RFC 7677, section 3.
     #[test]
     fn the_example_of_the_rfc_is_accepted() {
-        let salt = "W22ZaJ0SNY7soEsUEjb6gQ==";
-        let stored = "WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=";
-        let server = "wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
-        let verifier = Verifier::parse(&format!("SCRAM-SHA-256$4096:{salt}${stored}:{server}")).expect("a verifier");
+        let verifier = Verifier::parse(VERIFIER).expect("a verifier");
         let first = "n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
         let own = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let (exchange, answer) = Exchange::begin(first, verifier, own).expect("a first message");
-        assert_eq!(answer, format!("r=rOprNGfwEbeRWgbNEkqO{own},s={salt},i=4096"));
+        assert_eq!(answer, format!("r=rOprNGfwEbeRWgbNEkqO{own},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"));
         let last = format!("c=biws,r=rOprNGfwEbeRWgbNEkqO{own},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
         assert_eq!(exchange.finish(&last).as_deref(), Some("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="));
     }
 
     #[test]
     fn wrong_proofs_other_nonces_and_nobody_are_refused() {
-        let verifier = Verifier::parse(&scram_verifier("pencil")).expect("a verifier");
+        let verifier = Verifier::parse(VERIFIER).expect("a verifier");
         let proof = BASE64_STANDARD.encode([7; 32]);
         for (verifier, nonce) in
             [(verifier.clone(), "aown"), (verifier, "other"), (Verifier::of_nobody("eve", &[1; 32]), "aown")]

@@ -14,7 +14,6 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 #[cfg(feature = "distributed")]
 use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-#[cfg(any(feature = "mcp", feature = "ui"))]
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionContext;
@@ -33,9 +32,7 @@ use super::shares::{Received, SessionMemory, Share, Shares};
 use crate::catalog::catalog;
 #[cfg(feature = "distributed")]
 use crate::catalog::{CATALOG, SYSTEM_SCHEMA};
-#[cfg(any(feature = "mcp", feature = "postgres", feature = "ui"))]
-use crate::client::Warning;
-use crate::client::{self, Clean, Client, Secret};
+use crate::client::{self, Clean, Client, Secret, Warning};
 use crate::config::SessionSettings;
 use crate::connection::Connection;
 #[cfg(feature = "distributed")]
@@ -151,20 +148,17 @@ impl Session {
     }
 
     /// Warnings about a query of the session, such as an incomplete result.
-    #[cfg(any(feature = "mcp", feature = "postgres", feature = "ui"))]
     pub(crate) fn warnings(&self, query: &str) -> Vec<Warning> {
         let all = self.connections.iter().flat_map(|connection| connection.client().log().warnings());
         all.filter(|warning| warning.query == query).collect()
     }
 
     /// The connections behind its tables; that of unqualified names comes first.
-    #[cfg(any(feature = "mcp", feature = "ui"))]
     pub(crate) fn connections(&self) -> &[Arc<Connection>] {
         &self.connections
     }
 
     /// A copy of the session for one call, with settings of its own. Errors of its statements name their place.
-    #[cfg(any(feature = "mcp", feature = "ui"))]
     pub(crate) fn for_call(&self, change: impl FnOnce(SessionSettings) -> SessionSettings) -> SessionContext {
         let mut state = self.context.state();
         let options = state.config_mut().options_mut();
@@ -326,7 +320,6 @@ impl Sessions {
     ///
     /// # Errors
     /// Those of [`find`](Self::find).
-    #[cfg(any(feature = "mcp", feature = "ui"))]
     pub(crate) async fn find_shared(
         &self,
         credentials: Credentials,

@@ -5,12 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-#[cfg(feature = "postgres")]
 use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-#[cfg(feature = "postgres")]
 use datafusion::logical_expr::LogicalPlan;
-#[cfg(feature = "postgres")]
 use datafusion::sql::parser::Statement as Parsed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -36,7 +33,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::statements::{SPILLED, Statements};
 use crate::memory::{StatementMemory, until_ended};
 use crate::serving::{Operated, Trouble};
-#[cfg(feature = "postgres")]
 use crate::session::PlanningTurn;
 
 /// Longest wait for the days of stopped statements to be stored.
@@ -206,7 +202,6 @@ impl Host {
     ///
     /// # Errors
     /// Those of [`away`](Self::away).
-    #[cfg(feature = "postgres")]
     pub(crate) async fn away_to_free<T: Send + 'static, E: From<Failure> + Send + 'static>(
         &self,
         session: &Session,
@@ -254,7 +249,6 @@ impl Host {
     ///
     /// # Errors
     /// Errors of planning.
-    #[cfg(feature = "postgres")]
     pub(crate) async fn statement_of(
         &self,
         turn: &PlanningTurn<'_>,

@@ -8,9 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{ArrowNativeType, DataType, SchemaRef};
 use datafusion::catalog::{Session as Planning, TableProvider};
 use datafusion::common::TableReference;
-use datafusion::datasource::MemTable;
-#[cfg(feature = "postgres")]
-use datafusion::datasource::ViewTable;
+use datafusion::datasource::{MemTable, ViewTable};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -183,7 +181,6 @@ pub(crate) async fn for_each(
 ///
 /// # Errors
 /// Errors of looking up a table.
-#[cfg(feature = "postgres")]
 pub(crate) async fn drop_all(context: &SessionContext) -> Result<()> {
     let mut found = Vec::new();
     for_each(context, |[catalog, schema], name, table| {

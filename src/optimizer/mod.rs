@@ -133,7 +133,7 @@ use self::nested_projections::NestedProjections;
 use self::offset_order::{KeepOffsetOrder, ReleaseOffsetOrder};
 use self::offset_pushdown::OffsetPushdown;
 use self::ordered_scan::OrderedScan;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::pass_through::{Pass, PassThroughExec};
 use self::pattern_matching::PatternMatching;
 use self::peer_frames::PeerFrames;
@@ -277,7 +277,7 @@ fn add_logical(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) -> Result<
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] if there is no such rule.
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) fn last_filter_pushdown(rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>]) -> Result<usize> {
     let place = rules.iter().rposition(|rule| rule.name().starts_with(FilterNames::INNER));
     place.ok_or_else(|| missing_rule(FilterNames::INNER))

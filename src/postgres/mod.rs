@@ -34,4 +34,4 @@ mod types;
 mod wire;
 
 pub use self::server::{PostgresServer, PostgresSpec, serve};
-pub use crate::host::scram::scram_verifier;
+pub use self::startup::scram_verifier;

@@ -58,8 +58,8 @@ pub async fn serve(spec: PostgresSpec, host: HostSpec) -> Result<PostgresServer>
 /// A running listener for clients of PostgreSQL, alone or beside other fronts of a host, with its sessions, users, budgets and
 /// limits.
 ///
-/// Shut it down before the front whose host it has, or with it
-/// ([`FlightServer::shut_down_with`](crate::flight::FlightServer::shut_down_with)). Dropping it closes its connections.
+/// Beside another front, shut it down before the one whose host it has, or with it (`shut_down_with` of that front). Dropping it closes
+/// its connections.
 #[derive(Debug)]
 pub struct PostgresServer {
     address: SocketAddr,
@@ -137,7 +137,7 @@ impl PostgresServer {
     }
 
     /// Shuts down: closes idle connections, and lets running statements finish for up to
-    /// [`Limits::drain_seconds`](crate::flight::Limits::drain_seconds).
+    /// [`Limits::drain_seconds`](crate::host::Limits::drain_seconds).
     pub async fn shut_down(self) {
         self.shut_down_with(std::future::ready(())).await;
     }

@@ -25,7 +25,7 @@ use crate::host::connection_limit::{Ended, Reason};
 use crate::host::failure::{Code, Failure};
 use crate::host::listener::ClientStream;
 use crate::host::peer::Caller;
-use crate::host::scram::{Exchange, MECHANISM};
+use crate::host::scram::{Exchange, MECHANISM, Verifier};
 use crate::host::sessions::Session;
 
 /// Time limit of a TLS handshake, and of a login.
@@ -235,7 +235,7 @@ async fn password(wire: &mut Wire) -> Result<SecretString, Lost> {
 }
 
 /// Runs SCRAM. Returns the server's last message; `None` if the proof is wrong.
-async fn prove(wire: &mut Wire, verifier: crate::host::scram::Verifier) -> Result<Option<String>, Lost> {
+async fn prove(wire: &mut Wire, verifier: Verifier) -> Result<Option<String>, Lost> {
     let malformed = || Lost::Reported(Report::new(Severity::Fatal, "08P01", "malformed SCRAM message"));
     wire.send(PgWireBackendMessage::Authentication(Authentication::SASL(vec![MECHANISM.to_owned()]))).await?;
     // The name of the mechanism, the length of what follows, and the client's first message.
@@ -249,6 +249,11 @@ async fn prove(wire: &mut Wire, verifier: crate::host::scram::Verifier) -> Resul
     let last = answer(wire).await?;
     let last = std::str::from_utf8(&last).map_err(|_| malformed())?;
     Ok(exchange.finish(last))
+}
+
+/// Computes the verifier of a password, for the `scram_sha_256` of a users file.
+pub fn scram_verifier(password: &str) -> String {
+    postgres_protocol::password::scram_sha_256(password.as_bytes())
 }
 
 async fn answer(wire: &mut Wire) -> Result<bytes::Bytes, Lost> {

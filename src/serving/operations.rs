@@ -36,7 +36,6 @@ pub(crate) trait Operated: Send + Sync + 'static {
     fn metrics_text(&self) -> Result<String, std::fmt::Error>;
 }
 
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "workers have no lanes"))]
 /// State of a server that does not answer as usual.
 pub(crate) enum Trouble {
     /// It still answers.

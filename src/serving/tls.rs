@@ -1,40 +1,24 @@
 //! Certificates of a server and of its clients.
 
 use std::fmt;
-#[cfg(feature = "flight")]
 use std::io;
-#[cfg(feature = "flight")]
 use std::path::Path;
-#[cfg(feature = "flight")]
 use std::sync::{Arc, PoisonError, RwLock};
-#[cfg(feature = "flight")]
 use std::time::Duration;
 
-#[cfg(feature = "flight")]
 use chrono::{DateTime, Utc};
-#[cfg(feature = "flight")]
 use futures::{Stream, StreamExt};
-#[cfg(feature = "flight")]
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
-#[cfg(feature = "flight")]
 use rustls::pki_types::pem::{self, PemObject};
-#[cfg(feature = "flight")]
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-#[cfg(feature = "flight")]
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-#[cfg(feature = "flight")]
 use rustls::{CertificateError, RootCertStore, ServerConfig};
-#[cfg(feature = "flight")]
 use tokio::io::{AsyncRead, AsyncWrite};
-#[cfg(feature = "flight")]
 use tokio::time::timeout;
-#[cfg(feature = "flight")]
 use tokio_rustls::server::TlsStream;
-#[cfg(feature = "flight")]
 use tokio_rustls::{Accept, TlsAcceptor};
 
-#[cfg(feature = "flight")]
 use crate::error::{Error, ErrorKind, Result};
 
 /// TLS configuration of a server, PEM-encoded.
@@ -48,7 +32,6 @@ pub struct TlsSpec {
     pub client_authorities: Option<String>,
 }
 
-#[cfg(feature = "flight")]
 impl TlsSpec {
     /// Reads PEM files: a certificate chain, its key, and the authorities of client certificates.
     ///
@@ -114,7 +97,6 @@ impl TlsSpec {
 }
 
 /// The certificates of a PEM text, at least one.
-#[cfg(feature = "flight")]
 fn chain(text: &str) -> std::result::Result<Vec<CertificateDer<'static>>, String> {
     let parsed = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<std::result::Result<Vec<_>, _>>();
     match parsed {
@@ -125,12 +107,10 @@ fn chain(text: &str) -> std::result::Result<Vec<CertificateDer<'static>>, String
 }
 
 /// Description of a file that is damaged, or in another format.
-#[cfg(feature = "flight")]
 const NO_PEM: &str = "contains no valid PEM";
 
 /// The instant at which a certificate begins or ends, whichever makes it invalid at another instant, in seconds since 1970. rustls
 /// exposes neither, but its error about such a certificate names it.
-#[cfg(feature = "flight")]
 fn beyond(certificate: &CertificateDer<'_>, at: u64) -> Option<DateTime<Utc>> {
     let parsed = ParsedCertificate::try_from(certificate).ok()?;
     let at = UnixTime::since_unix_epoch(Duration::from_secs(at));
@@ -143,7 +123,6 @@ fn beyond(certificate: &CertificateDer<'_>, at: u64) -> Option<DateTime<Utc>> {
 }
 
 /// The private key of a PEM text.
-#[cfg(feature = "flight")]
 fn private_key(text: &str) -> std::result::Result<PrivateKeyDer<'static>, String> {
     // Of PKCS #8, or of the older form (RFC 1421, section 4.6.1.1).
     let is_encrypted = || text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED");
@@ -157,7 +136,6 @@ fn private_key(text: &str) -> std::result::Result<PrivateKeyDer<'static>, String
 }
 
 /// The authorities of a PEM text, at least one.
-#[cfg(feature = "flight")]
 fn roots(text: &str) -> std::result::Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for authority in chain(text)? {
@@ -168,14 +146,12 @@ fn roots(text: &str) -> std::result::Result<RootCertStore, String> {
 
 /// Encrypts the connections of a listener. Its certificates can be replaced while it runs; connections keep those that they began
 /// with.
-#[cfg(feature = "flight")]
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     config: Arc<RwLock<Arc<ServerConfig>>>,
     protocol: &'static [u8],
 }
 
-#[cfg(feature = "flight")]
 impl Acceptor {
     /// An acceptor of a listener that speaks this protocol, by its name in ALPN.
     ///
@@ -204,14 +180,11 @@ impl Acceptor {
 }
 
 /// Protocol of gRPC inside TLS.
-#[cfg(feature = "flight")]
 pub(crate) const GRPC: &[u8] = b"h2";
 /// Time limit of a TLS handshake.
-#[cfg(feature = "flight")]
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Encrypts connections, up to `most` at a time. Those that fail, or take too long, are dropped.
-#[cfg(feature = "flight")]
 pub(crate) fn encrypted<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     incoming: impl Stream<Item = io::Result<S>> + Send + 'static,
     tls: Acceptor,
@@ -224,7 +197,6 @@ pub(crate) fn encrypted<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     incoming.map(encrypt).buffer_unordered(most).filter_map(|stream| std::future::ready(stream.map(Ok)))
 }
 
-#[cfg(feature = "flight")]
 impl fmt::Debug for Acceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acceptor").finish_non_exhaustive()
@@ -260,7 +232,7 @@ pub(crate) fn cause(error: &dyn std::error::Error) -> String {
     text
 }
 
-#[cfg(all(test, feature = "flight"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Composition root: a DataFusion session with the tables of a connection and suitable defaults.
 
 mod ambiguous_names;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 mod bounded;
 mod common_types;
 mod defaults;
@@ -16,7 +16,7 @@ mod ignored_clauses;
 mod kept_order;
 mod keyed_subqueries;
 mod lateral;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 mod limited_conditions;
 mod listings;
 mod merged_columns;
@@ -42,14 +42,14 @@ mod signed_numbers;
 mod sorted_names;
 mod sorted_positions;
 mod statement;
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers visit more"))]
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers visit more"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) mod suggestion;
 pub(crate) mod syntax;
 mod table_queries;
 mod time_zone;
 mod window_constants;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 mod writes;
 
 use std::sync::Arc;
@@ -64,13 +64,13 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 #[cfg(feature = "distributed")]
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
 #[cfg(feature = "postgres")]
 pub(crate) use self::common_types::with_columns;
 #[cfg(feature = "shell")]
 pub(crate) use self::defaults::begin_here;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "host")]
 pub(crate) use self::defaults::defaults;
 #[cfg(feature = "wording")]
 pub(crate) use self::described::type_name;
@@ -79,11 +79,11 @@ pub(crate) use self::exact_numbers::without_exponent;
 use self::float_type::FloatType;
 #[cfg(feature = "shell")]
 pub(crate) use self::headers::{Headers, with_schema};
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 use self::limited_conditions::LimitedConditions;
 #[cfg(feature = "postgres")]
 pub(crate) use self::misread::is_regex;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::nodes::call;
 #[cfg(feature = "postgres")]
 pub(crate) use self::nodes::query_of;
@@ -93,11 +93,11 @@ use self::now::Now;
 use self::operators::Operators;
 #[cfg(feature = "postgres")]
 pub(crate) use self::output_names::marked;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use self::output_names::shown_name;
 #[cfg(feature = "shell")]
 pub(crate) use self::output_names::unique_names;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::output_names::with_named_results;
 #[cfg(any(feature = "postgres", feature = "ui"))]
 pub(crate) use self::parse::bytes_of_tokens;
@@ -106,7 +106,7 @@ pub(crate) use self::parse::ends_within_token;
 #[cfg(feature = "wording")]
 pub(crate) use self::parse::is_unterminated;
 pub(crate) use self::parse::literal;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::parse::parse_in;
 #[cfg(feature = "shell")]
 pub(crate) use self::parse::parse_statements;
@@ -115,22 +115,22 @@ pub(crate) use self::parse::parse_trees;
 #[cfg(feature = "postgres")]
 pub(crate) use self::parse::{check_text, is_text_literal};
 use self::plan_size::with_plan_limits;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::plan_size::{bytes_of_bound, bytes_of_plan};
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use self::planning_turn::PlanningTurn;
 #[cfg(feature = "postgres")]
 pub(crate) use self::quantified::like_of_many;
 #[cfg(feature = "postgres")]
 pub(crate) use self::signed_numbers::with_outer_types;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use self::statement::plan_statement;
 pub use self::statement::sql;
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use self::time_zone::follow_time_zone;
 #[cfg(feature = "postgres")]
 pub(crate) use self::time_zone::time_zone;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use self::writes::{READ_ONLY, not_supported, refuse_inner, refuse_statement, refuse_table, refused};
 #[cfg(feature = "shell")]
 pub(crate) use self::writes::{refuse_changes, refuse_writes};
@@ -233,7 +233,7 @@ pub fn session_of(connection: &Arc<Connection>, named: &[(String, Arc<Connection
 ///
 /// # Errors
 /// As [`catalog`].
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) fn session_with(
     connection: &Arc<Connection>,
     config: SessionConfig,
@@ -244,7 +244,7 @@ pub(crate) fn session_with(
 
 fn builder(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionStateBuilder {
     let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
-    #[cfg(feature = "flight")]
+    #[cfg(feature = "host")]
     let builder = builder.with_query_planner(Arc::new(LimitedConditions));
     builder
 }

@@ -277,7 +277,7 @@ pub(super) fn with_named_columns(mut statement: Statement) -> Statement {
 
 /// A query whose results are called as their headers would be: data frames have `1 + 1` instead of the engine's
 /// `Int64(1) + Int64(1)`.
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) fn with_named_results(mut statement: Statement) -> Statement {
     if let Statement::Statement(ast) = &mut statement
         && let Ast::Query(query) = ast.as_mut()
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "flight")]
+    #[cfg(feature = "host")]
     #[test]
     fn results_of_programs_are_called_as_their_headers() {
         for (sql, named) in [

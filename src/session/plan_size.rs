@@ -136,7 +136,7 @@ pub(super) fn too_large(message: String, advice: &str) -> DataFusionError {
 }
 
 /// Estimates the memory of a plan in bytes: its operators, expressions and literals.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers keep plans"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers keep plans"))]
 pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
     let mut bytes = 0;
     // The closure never fails.
@@ -151,7 +151,7 @@ pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
 ///
 /// # Errors
 /// [`ErrorKind::TooLarge`] for a plan that would be too large.
-#[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "servers bind values"))]
+#[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers bind values"))]
 pub(crate) fn bytes_of_bound(plan: &LogicalPlan, values: &[ScalarValue]) -> Result<usize> {
     let mut bytes = bytes_of_plan(plan);
     let value_of = |name: &str| values.get(name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?);

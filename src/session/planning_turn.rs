@@ -19,7 +19,7 @@ impl PlanningTurn<'static> {
     }
 }
 
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 impl<'a> PlanningTurn<'a> {
     /// A turn that ends when it is dropped: its permit is free then, and those who wait for one are notified.
     pub(crate) fn bounded(permit: SemaphorePermit<'a>, ended: &'a Notify) -> Self {

@@ -39,7 +39,7 @@ pub(crate) fn without_place(message: &str) -> &str {
 }
 
 /// 1-based line and column at which a text has the name that a message calls unknown.
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)> {
     let kinds = ["unknown column `", "unknown table `", "unknown function `"];
     let name = kinds.into_iter().find_map(|kind| between(message, kind, "`"))?;
@@ -573,7 +573,7 @@ mod tests {
         });
     }
 
-    #[cfg(feature = "flight")]
+    #[cfg(feature = "host")]
     #[test]
     fn a_name_is_found_in_the_text() {
         let cases = [

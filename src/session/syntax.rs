@@ -104,7 +104,7 @@ pub(crate) fn edit_expressions(part: &mut impl VisitMut, each: &mut dyn FnMut(&m
 }
 
 /// Calls `each` with the name of every table.
-#[cfg_attr(not(any(feature = "flight", feature = "shell")), allow(dead_code, reason = "fronts look at the tables"))]
+#[cfg_attr(not(any(feature = "host", feature = "shell")), allow(dead_code, reason = "fronts look at the tables"))]
 pub(crate) fn relations(part: &impl Visit, each: &mut dyn FnMut(&ObjectName)) {
     read(part, &mut Relations(each));
 }
@@ -217,7 +217,7 @@ impl Editor for EditExpressions<'_> {
     }
 }
 
-#[cfg_attr(not(any(feature = "flight", feature = "shell")), allow(dead_code, reason = "as for `relations`"))]
+#[cfg_attr(not(any(feature = "host", feature = "shell")), allow(dead_code, reason = "as for `relations`"))]
 struct Relations<'a>(&'a mut dyn FnMut(&ObjectName));
 
 impl Reader for Relations<'_> {

@@ -9,7 +9,7 @@
 //! what comes past these checks (`table/read_only`).
 
 use datafusion::common::TableReference;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
 #[cfg(feature = "shell")]
@@ -21,22 +21,22 @@ use datafusion::sql::sqlparser::ast::Statement as Ast;
 
 #[cfg(feature = "shell")]
 use super::syntax;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 use crate::error::{Error, ErrorKind, Term};
 use crate::table::{is_read_only, read_only};
 
 /// Reason why a server refuses to write.
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) const READ_ONLY: &str = "the service is read-only";
 
 /// Refusal of something that writes, such as `COPY is`.
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) fn not_supported(what_is: &str) -> String {
     format!("{what_is} not supported: {READ_ONLY}")
 }
 
 /// Error for a statement that would change more than the session.
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) fn refused(what: &str) -> DataFusionError {
     let error = Error::new(ErrorKind::Unsupported, not_supported(&format!("{what} is")));
     error.advice(Term::Statements).into()
@@ -46,7 +46,7 @@ pub(crate) fn refused(what: &str) -> DataFusionError {
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] for such a statement.
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) fn refuse_statement(statement: &Statement) -> Result<(), DataFusionError> {
     match statement {
         Statement::CopyTo(_) => Err(refused("COPY")),
@@ -73,7 +73,7 @@ pub(crate) fn refuse_statement(statement: &Statement) -> Result<(), DataFusionEr
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] for such a query.
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) fn refuse_inner(query: &LogicalPlan) -> Result<(), DataFusionError> {
     let mut writes = None;
     query.apply_with_subqueries(|node| {

@@ -32,17 +32,17 @@ use crate::catalog::{CATALOG, SCHEMA};
 use crate::client::{Client, QuerySpan};
 use crate::config::{EstimateBy, SessionSettings};
 use crate::connection::Connection;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 use crate::error::Error;
 use crate::exec::{Spent, Unsized, WindowRead, spent, start, statement_kind, windows};
 use crate::memory::inherited;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 use crate::memory::statements::{Statements, refuse_other_limits, with_memory_of};
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 use crate::memory::until_ended;
 use crate::numbers::counted;
 use crate::profile::Zone;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 use crate::session::bounded_session;
 use crate::session::suggestion::name_in_brackets;
 use crate::session::{
@@ -72,7 +72,7 @@ pub struct Shell {
     last: Option<LastResult>,
     variables: Variables,
     /// Limits the memory of statements.
-    #[cfg(feature = "flight")]
+    #[cfg(feature = "host")]
     statements: Option<Statements>,
 }
 
@@ -198,7 +198,7 @@ impl Shell {
             reports: None,
             last: None,
             variables: Variables::default(),
-            #[cfg(feature = "flight")]
+            #[cfg(feature = "host")]
             statements: None,
         }
     }
@@ -209,7 +209,7 @@ impl Shell {
     /// # Errors
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the session lacks rules of the engine; I/O errors of starting a
     /// thread.
-    #[cfg(feature = "flight")]
+    #[cfg(feature = "host")]
     pub fn with_memory(
         context: &SessionContext,
         connection: Arc<Connection>,
@@ -389,7 +389,7 @@ impl Shell {
 
     /// Runs a statement within the limits of the memory, if there are any.
     async fn run_within_limits(&mut self, statement: Statement, output: &mut Output) -> Result<Option<Report>, Broken> {
-        #[cfg(feature = "flight")]
+        #[cfg(feature = "host")]
         if let Some(statements) = &self.statements {
             let memory = statements.register(&"shell".into());
             let ended = Box::pin(until_ended(&memory, self.run_one(statement, output))).await;
@@ -509,7 +509,7 @@ impl Shell {
             self.note(&format!("note: {advice}"));
         }
         refuse_writes(&plan, &self.context).await?;
-        #[cfg(feature = "flight")]
+        #[cfg(feature = "host")]
         if self.statements.is_some() {
             refuse_other_limits(&plan).map_err(DataFusionError::from)?;
         }

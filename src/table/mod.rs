@@ -20,7 +20,7 @@ mod system;
 mod unnested_keys;
 
 pub(crate) use api::ApiTable;
-#[cfg(feature = "flight")]
+#[cfg(feature = "host")]
 pub(crate) use api::query_name;
 #[cfg(feature = "store")]
 pub(crate) use changes::{CHANGES, ChangesTable};
@@ -30,7 +30,7 @@ pub use factory::SavedSearchFactory;
 pub(crate) use functions::TableFunctions;
 #[cfg(feature = "store")]
 pub(crate) use past::{MENTIONS_AS_OF, PastTable};
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use read_only::is_read_only;
 pub(crate) use read_only::read_only;
 pub(crate) use relations::Relations;

@@ -9,7 +9,7 @@ pub(crate) fn read_only(table: &str) -> Error {
 }
 
 /// True for the tables of the service and of schema `system`, false for those of the session.
-#[cfg(any(feature = "flight", feature = "shell"))]
+#[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) fn is_read_only(table: &std::sync::Arc<dyn datafusion::catalog::TableProvider>) -> bool {
     table.downcast_ref::<super::ApiTable>().is_some() || table.downcast_ref::<super::SystemTable>().is_some()
 }

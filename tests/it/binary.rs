@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use chrono::Datelike;
 use datafusion_saved_search::Clock;
-use datafusion_saved_search::flight::{Limits, ServeDocument, hash_password};
+use datafusion_saved_search::host::{Limits, ServeDocument, hash_password};
 use datafusion_saved_search::postgres::scram_verifier;
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, Preset, Settings};
 use rustls::pki_types::pem::PemObject;
@@ -1674,7 +1674,7 @@ fn a_password_becomes_a_line_of_the_users_file() {
         let file = format!("[users.ada]\n{line}");
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("users.toml"), file).unwrap();
-        assert!(datafusion_saved_search::flight::Users::read(&folder.path().join("users.toml")).is_ok());
+        assert!(datafusion_saved_search::host::Users::read(&folder.path().join("users.toml")).is_ok());
     }
 }
 

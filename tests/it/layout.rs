@@ -263,6 +263,30 @@ fn crates_depend_on_the_crates_that_are_listed() {
     }
 }
 
+/// No server is built because of another one.
+#[test]
+fn features_of_servers_do_not_need_each_other() {
+    let manifest = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+    let features = manifest["features"].as_table().unwrap();
+    let servers = ["flight", "mcp", "postgres", "ui"];
+    for server in servers {
+        let (mut found, mut open) = (BTreeSet::new(), vec![server]);
+        while let Some(feature) = open.pop() {
+            if found.insert(feature) {
+                let needed = features.get(feature).and_then(toml::Value::as_array);
+                open.extend(needed.into_iter().flatten().filter_map(toml::Value::as_str));
+            }
+        }
+        assert!(found.contains("host"), "{server}: {found:?}");
+        for other in servers.iter().filter(|other| **other != server) {
+            assert!(!found.contains(other), "{server}: {found:?}");
+        }
+        let grpc = ["dep:arrow-flight", "dep:tonic"].iter().any(|name| found.contains(name));
+        assert_eq!(grpc, server == "flight", "{server}: {found:?}");
+    }
+}
+
 #[test]
 fn imports_go_one_way() {
     let package = repository();

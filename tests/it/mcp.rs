@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use datafusion_saved_search::client::HttpLimits;
 use datafusion_saved_search::config::SessionSettings;
-use datafusion_saved_search::flight::{Auth, HostSpec, HttpServer, Limits, PassThrough, TlsSpec, Upstream};
+use datafusion_saved_search::host::{Auth, HostSpec, HttpServer, Limits, PassThrough, TlsSpec, Upstream};
 use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_streams};
 use datafusion_saved_search::simulator::{KEY, Preset, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, session};

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use datafusion_saved_search::flight::Limits;
+use datafusion_saved_search::host::Limits;
 
 use crate::binary::{err, out, savedsearch};
 use crate::support::{each, repository};

@@ -7,7 +7,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion_saved_search::flight::{Auth, FlightServer, HostSpec, HttpServer, ServerSpec, Upstream};
+use datafusion_saved_search::flight::{FlightServer, ServerSpec};
+use datafusion_saved_search::host::{Auth, HostSpec, HttpServer, Upstream};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Settings, Simulator};
 use datafusion_saved_search::ui::{PageSpec, serve, serve_beside};
 use datafusion_saved_search::{Clock, Connection, Profile, session};

@@ -21,7 +21,8 @@ use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
     PollInfo, PutResult, SchemaResult, Ticket,
 };
-use datafusion_saved_search::flight::{Auth, FlightServer, HostSpec, ServerSpec, Upstream};
+use datafusion_saved_search::flight::{FlightServer, ServerSpec};
+use datafusion_saved_search::host::{Auth, HostSpec, Upstream};
 use datafusion_saved_search::{Connection, session};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};

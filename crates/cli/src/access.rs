@@ -11,7 +11,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::ValueEnum;
 use datafusion_saved_search::error::line_of;
-use datafusion_saved_search::flight::{Auth, Limits, Reload, ServeDocument, TlsSpec, Upstream, Users};
+use datafusion_saved_search::host::{Auth, Limits, Reload, ServeDocument, TlsSpec, Upstream, Users};
 use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::{CATALOG, Clock, Connection, Error, session};
 use tokio::task::JoinSet;

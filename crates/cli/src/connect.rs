@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use datafusion_saved_search::client::{Exchanges, HttpLimits, HttpService, Network, Recorder, Replay, parse_base_url};
 use datafusion_saved_search::config::{Environment, catalog_url, is_blank};
 use datafusion_saved_search::connections::{Connections, Named, Unavailable, WatchRule};
-use datafusion_saved_search::flight::{PassThrough, ServeDocument};
+use datafusion_saved_search::host::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
 use datafusion_saved_search::{CatalogUrl, Clock, Connection, Error, ErrorKind, Location, Profile, Secret};
 use tracing::Level;

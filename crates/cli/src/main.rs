@@ -33,7 +33,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::config::{is_blank, variable};
 use datafusion_saved_search::error::{Term, describe, one_line};
-use datafusion_saved_search::flight::HttpServer;
+use datafusion_saved_search::host::HttpServer;
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
     ChartForm, ChartOptions, CsvDialect, CsvOptions, Failure, Format, Mistake, Output, OutputOptions, Script, Shell,

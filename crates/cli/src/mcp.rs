@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use datafusion_saved_search::Connection;
 use datafusion_saved_search::client::parse_base_url;
-use datafusion_saved_search::flight::HostSpec;
+use datafusion_saved_search::host::HostSpec;
 use datafusion_saved_search::mcp::{McpLimits, McpSpec, ProfileTools, StdioSpec, serve_http, serve_stdio};
 use datafusion_saved_search::simulator::Running;
 use tracing::Level;
@@ -136,7 +136,7 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
             let line = "waiting for a client on stdin; `savedsearch mcp --help` shows how to configure one";
             tell(Level::INFO, "note: ", line);
         }
-        let upstream = datafusion_saved_search::flight::Upstream::Own { connection, named: others };
+        let upstream = datafusion_saved_search::host::Upstream::Own { connection, named: others };
         let profiles = match &mcp.profiles {
             Some(folder) => Some(profile_tools(arguments, folder, mcp.max_requests).await?),
             None => None,

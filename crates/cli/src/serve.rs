@@ -14,8 +14,9 @@ use datafusion_saved_search::Clock;
 use datafusion_saved_search::config::SessionSettings;
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::{Error, describe};
-use datafusion_saved_search::flight::{
-    Auth, FlightServer, Host, HostSpec, HttpServer, Reload, ServeDocument, ServerSpec, TlsSpec, Upstream, hash_password,
+use datafusion_saved_search::flight::{FlightServer, ServerSpec};
+use datafusion_saved_search::host::{
+    Auth, Host, HostSpec, HttpServer, Reload, ServeDocument, TlsSpec, Upstream, hash_password,
 };
 use datafusion_saved_search::postgres::{self, PostgresServer, PostgresSpec, scram_verifier};
 use datafusion_saved_search::shell::Progress;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use datafusion_saved_search::ErrorKind;
-use datafusion_saved_search::flight::{HostSpec, ServeDocument};
+use datafusion_saved_search::host::{HostSpec, ServeDocument};
 use datafusion_saved_search::ui::{PageSpec, serve};
 use tracing::Level;
 

@@ -11,9 +11,8 @@ use arrow_flight::sql::client::FlightSqlServiceClient;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use datafusion_saved_search::client::Secret;
-use datafusion_saved_search::flight::{
-    Auth, FlightServer, PassThrough, ServerSpec, TlsSpec, Upstream, Users, hash_password,
-};
+use datafusion_saved_search::flight::{FlightServer, ServerSpec};
+use datafusion_saved_search::host::{Auth, PassThrough, TlsSpec, Upstream, Users, hash_password};
 use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile};
 use prost::Message;

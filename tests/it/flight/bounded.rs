@@ -13,7 +13,7 @@ use arrow_flight::sql::{CommandStatementIngest, ProstMessageExt};
 use arrow_flight::utils::batches_to_flight_data;
 use bytes::Bytes;
 use datafusion::prelude::SessionContext;
-use datafusion_saved_search::flight::Auth;
+use datafusion_saved_search::host::Auth;
 use datafusion_saved_search::simulator::Settings;
 use futures::TryStreamExt;
 use http::uri::PathAndQuery;

@@ -151,7 +151,7 @@ async fn silence_is_filled_with_empty_batches() {
 }
 
 /// Status of a query on a server with the given limits.
-async fn limited(change: impl FnOnce(&mut datafusion_saved_search::flight::Limits), sql: &str) -> Status {
+async fn limited(change: impl FnOnce(&mut datafusion_saved_search::host::Limits), sql: &str) -> Status {
     let served = Served::slow(Duration::from_millis(40), |spec| change(&mut spec.host.limits)).await;
     refusal(&mut served.client().await, sql).await
 }

@@ -23,7 +23,8 @@ use arrow_flight::sql::{
     CommandGetXdbcTypeInfo, CommandStatementIngest, CommandStatementQuery, ProstMessageExt,
 };
 use arrow_flight::{FlightDescriptor, FlightInfo, IpcMessage};
-use datafusion_saved_search::flight::{Auth, FlightServer, HostSpec, ServerSpec, Upstream};
+use datafusion_saved_search::flight::{FlightServer, ServerSpec};
+use datafusion_saved_search::host::{Auth, HostSpec, Upstream};
 use datafusion_saved_search::simulator::{Corpus, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
 use futures::TryStreamExt;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion_saved_search::client::HttpLimits;
-use datafusion_saved_search::flight::{Auth, FlightServer, Upstream};
+use datafusion_saved_search::flight::FlightServer;
+use datafusion_saved_search::host::{Auth, Upstream};
 use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Secret};
 use tempfile::TempDir;

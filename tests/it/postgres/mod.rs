@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use datafusion_saved_search::client::HttpLimits;
-use datafusion_saved_search::flight::{
-    Auth, FlightServer, HostSpec, PassThrough, ServerSpec, Upstream, Users, hash_password,
-};
+use datafusion_saved_search::flight::{FlightServer, ServerSpec};
+use datafusion_saved_search::host::{Auth, HostSpec, PassThrough, Upstream, Users, hash_password};
 use datafusion_saved_search::postgres::{PostgresServer, PostgresSpec, scram_verifier, serve};
 use datafusion_saved_search::simulator::{Corpus, CorpusSpec, KEY, Settings, Simulator};
 use datafusion_saved_search::{Clock, Connection, Profile, session};
