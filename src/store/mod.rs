@@ -430,17 +430,24 @@ impl Store {
     /// Regions of a saved search.
     pub(crate) fn regions(&self, aid: &str) -> Result<Regions> {
         let version = self.catalog.version()?;
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        if cached.version != version {
-            *cached = Cached { version, ..Cached::default() };
-        }
-        if let Some(regions) = cached.regions.get(aid) {
-            return Ok(Arc::clone(regions));
+        // Nobody waits for the lock while a catalog on a server answers.
+        let cached = || self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut cached = cached();
+            if cached.version != version {
+                *cached = Cached { version, ..Cached::default() };
+            }
+            if let Some(regions) = cached.regions.get(aid) {
+                return Ok(Arc::clone(regions));
+            }
         }
         let regions = self.catalog.regions(aid)?;
         let regions: Regions =
             Arc::new(regions.into_iter().map(|(filters, region)| (filters, Arc::new(region))).collect());
-        cached.regions.insert(aid.to_owned(), Arc::clone(&regions));
+        let mut cached = cached();
+        if cached.version == version {
+            cached.regions.insert(aid.to_owned(), Arc::clone(&regions));
+        }
         Ok(regions)
     }
 

@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::task::JoinHandle;
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::task::{JoinHandle, block_in_place};
 
 /// Thread of sockets. Dropping it ends its tasks.
 #[derive(Debug)]
@@ -70,8 +70,16 @@ impl Drop for Network {
 }
 
 /// Waits for a future whose sockets another thread has; `None` if it takes longer than this. Unlike those of a runtime, this may be
-/// called within a task.
+/// called within a task; the other tasks of its thread move to another one, if its runtime has several.
 pub(crate) fn wait<F: Future>(longest: Duration, future: F) -> Option<F::Output> {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(|| park(longest, future)),
+        _ => park(longest, future),
+    }
+}
+
+/// Blocks this thread until a future has ended, for this time at most.
+fn park<F: Future>(longest: Duration, future: F) -> Option<F::Output> {
     let waker: Waker = Arc::new(Unpark(thread::current())).into();
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
@@ -108,5 +116,18 @@ mod tests {
         assert_eq!(network.run(Duration::from_millis(20), slow(60_000)), None);
         // Within a task.
         drop(network);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn other_tasks_of_a_thread_run_while_one_waits() {
+        let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+        let waiting = tokio::spawn(async move {
+            // It ends only if the task after it runs, on a runtime with one thread.
+            let network = Network::start().expect("a thread");
+            network.run(Duration::from_secs(60), async { receiver.await.is_ok() })
+        });
+        let other = tokio::spawn(async move { sender.send(()) });
+        assert_eq!(waiting.await.expect("no panic"), Some(true));
+        other.await.expect("no panic").expect("a receiver");
     }
 }
