@@ -203,11 +203,11 @@ impl Driver {
         as_of: DateTime<Utc>,
     ) -> Option<Range<Day>> {
         let profile = self.config.connection.profile();
-        let Window { plan, instants, first } = window;
+        let Window { plan, instants, first, pages } = window;
         let sort = profile.sort.values.iter().find(|sort| Some(&sort.value) == plan.sort.as_ref());
         let by_time = sort.filter(|sort| Some(&sort.column) == profile.tables.mentions.time.as_ref())?;
         // The end of a window shows whether the values of its filters mean what they should, and times without a zone.
-        if !plan.filters.is_empty() || fill.assumed.load(Ordering::Relaxed) || !fill.is_read_in_order(&window.pages) {
+        if !plan.filters.is_empty() || fill.assumed.load(Ordering::Relaxed) || !fill.is_read_in_order(pages) {
             return None;
         }
         let timeline = self.timeline_in(first.get()?, as_of).ok()?.ok()?;
