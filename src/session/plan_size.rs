@@ -39,6 +39,8 @@ const BYTES: usize = 64 << 20;
 const BYTES_OF_RULE: i64 = 32 << 20;
 /// Expressions by which simplification may enlarge those of an operator.
 const GROWTH: u64 = 40_000;
+/// Expressions that the engine may visit more than once to find the types of those of an operator.
+const VISITS: u64 = 1_000_000;
 /// Seconds from the start of a statement in which its plan must be optimized.
 const SECONDS: i64 = 300;
 /// Estimated bytes of an operator.
@@ -78,6 +80,7 @@ impl AnalyzerRule for Limited<dyn AnalyzerRule + Send + Sync> {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         // A rule copies what it rewrites.
         memory::room_for_copies(0)?;
+        plan.apply_with_subqueries(|node| check_visits(node).map(|()| TreeNodeRecursion::Continue))?;
         let _ceiling = Ceiling::of(BYTES_OF_RULE);
         let plan = self.0.analyze(plan, config)?;
         check_bytes(bytes_of(&plan, usize::MAX))?;
@@ -112,6 +115,7 @@ impl OptimizerRule for Limited<dyn OptimizerRule + Send + Sync> {
         let _ceiling = Ceiling::of(BYTES_OF_RULE);
         if self.0.name() == SIMPLIFICATION {
             check_growth(&plan)?;
+            check_visits(&plan)?;
         }
         let rewritten = self.0.rewrite(plan, config)?;
         if rewritten.transformed {
@@ -222,6 +226,70 @@ fn check_growth(plan: &LogicalPlan) -> Result<()> {
         format!("statement too complex: simplified, its expressions would have more than {GROWTH} further parts");
     let advice = "use and nest fewer coalesce, BETWEEN, IN and CASE, or compute the inner expressions in a subquery";
     Err(too_large(message, advice))
+}
+
+/// Rejects an operator with expressions whose types would take too long to find.
+fn check_visits(plan: &LogicalPlan) -> Result<()> {
+    let mut again = 0_u64;
+    plan.apply_expressions(|expr| {
+        let visits = Visits::of(expr);
+        again = again.saturating_add(visits.all - visits.once);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if again <= VISITS {
+        return Ok(());
+    }
+    let advice = "nest fewer coalesce and CASE, or compute the inner expressions in a subquery";
+    Err(too_large("statement too complex: its functions and CASE are nested too deeply".to_owned(), advice))
+}
+
+/// Number of expressions that the engine visits to find the type of an expression, and whether it can be NULL. It determines both
+/// for the branches of a CASE, and asks each nested expression again: visits grow exponentially with the levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Visits {
+    /// If each expression were visited once.
+    once: u64,
+    all: u64,
+}
+
+impl Visits {
+    fn of(expr: &Expr) -> Self {
+        /// Visits of an argument that simplification puts into a condition and into a branch.
+        const OF_COPIED: u64 = 5;
+        /// Visits of a branch.
+        const OF_BRANCH: u64 = 2;
+        /// Visits of a CASE itself: it has conditions for each branch.
+        const OF_CASE: u64 = 16;
+
+        let mut visits = Self { once: 1, all: 1 };
+        let mut add = |part: &Expr, times: u64| {
+            let part = Self::of(part);
+            visits.once = visits.once.saturating_add(part.once);
+            visits.all = visits.all.saturating_add(part.all.saturating_mul(times));
+        };
+        match expr {
+            Expr::Case(Case { expr, when_then_expr, else_expr }) => {
+                expr.iter().for_each(|expr| add(expr, 1));
+                for (when, then) in when_then_expr {
+                    add(when, 1);
+                    add(then, OF_BRANCH);
+                }
+                else_expr.iter().for_each(|expr| add(expr, OF_BRANCH));
+                visits.all = visits.all.saturating_add(OF_CASE);
+            }
+            Expr::ScalarFunction(function) if duplicates(function.name()) => {
+                function.args.iter().for_each(|arg| add(arg, OF_COPIED));
+            }
+            other => {
+                // The closure never fails.
+                let _ = other.apply_children(|part| {
+                    add(part, 1);
+                    Ok(TreeNodeRecursion::Continue)
+                });
+            }
+        }
+        visits
+    }
 }
 
 /// Number of expressions in an expression.
@@ -352,7 +420,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use datafusion::arrow::datatypes::{Field, Schema};
-    use datafusion::functions::expr_fn::{coalesce, nvl};
+    use datafusion::functions::expr_fn::{abs, coalesce, nvl};
     use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
     use datafusion::logical_expr::{cast, col, lit, when};
     use datafusion::optimizer::simplify_expressions::ExprSimplifier;
@@ -399,6 +467,23 @@ mod tests {
                 let size = Size::of(&simplified, &schema).now;
                 assert!(size <= predicted, "{name} {times} times: {size} expressions, {predicted} predicted");
             }
+        }
+    }
+
+    #[test]
+    fn visits_of_types_grow_with_the_levels_of_functions_and_branches() {
+        let levels: [(&dyn Fn(Expr) -> Expr, usize, usize); 3] = [
+            (&|inner| coalesce(vec![abs(inner), lit(2_i64)]), 7, 9),
+            (&|inner| when(col("x").gt(lit(1_i64)), abs(inner)).otherwise(lit(2_i64)).expect("a CASE"), 14, 17),
+            (&abs, 500, usize::MAX),
+        ];
+        for (level, few, many) in levels {
+            let again = |times| {
+                let visits = Visits::of(&nested(times, level));
+                visits.all - visits.once
+            };
+            assert!(again(few) <= VISITS, "{few} levels");
+            assert!(many == usize::MAX || again(many) > VISITS, "{many} levels");
         }
     }
 

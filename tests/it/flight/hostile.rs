@@ -294,6 +294,18 @@ async fn statements_that_are_nested_deeply_end_nothing() {
             nested("case when ", " then value > 2 else value < 3 end", 24).replacen('1', "value > 1", 1) + SERIES,
             Code::ResourceExhausted,
         ),
+        // The types of nested branches are asked for again at each level.
+        (nested("coalesce(greatest(", ", 2), 2)", 10).replace('1', "value") + SERIES, Code::ResourceExhausted),
+        (nested("nvl(- least(", ", 2), 2)", 10).replace('1', "value") + SERIES, Code::ResourceExhausted),
+        (nested("coalesce(array_element([", "], 2), 2)", 10).replace('1', "value") + SERIES, Code::ResourceExhausted),
+        (
+            nested("case when value > 3 then abs(", ") else 2 end", 17).replace('1', "value") + SERIES,
+            Code::ResourceExhausted,
+        ),
+        (
+            nested("case when value > 3 then 2 else abs(", ") end", 17).replace('1', "value") + SERIES,
+            Code::ResourceExhausted,
+        ),
         (added(40), Code::ResourceExhausted),
         (nested_subqueries(9), Code::ResourceExhausted),
         (nested_subqueries(14), Code::ResourceExhausted),
