@@ -38,7 +38,7 @@ pub(super) struct Part {
     /// Destination of the mentions in the store.
     #[cfg(feature = "store")]
     pub(super) fill: Option<Arc<super::stored::Fill>>,
-    /// What its pages have shown, for the store.
+    /// Observations about its pages, for the store.
     #[cfg(feature = "store")]
     pub(super) pages: Arc<super::stored::WindowPages>,
 }

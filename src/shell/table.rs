@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use console::{measure_text_width, truncate_str};
+use unicode_width::UnicodeWidthChar;
 
 /// Visible columns and their widths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,15 +31,26 @@ pub(super) struct Layout {
 const BOXES: &str = "││──├─┼┤│    ┬┴┌┐└┘";
 /// Minimum width of a string column.
 const LEAST: usize = 9;
+/// Maximum number of characters in a line of a value. Tables are not wider, and `comfy_table` breaks a line in a time that grows with
+/// the square of its length.
+const LONGEST: usize = 60_000;
 /// Characters around a value: two spaces and a border.
 const AROUND: usize = 3;
 
 impl Layout {
     /// Layout as wide as its values, in Markdown or with borders.
     pub(super) fn whole(schema: &Schema, batches: &[RecordBatch], markdown: bool) -> io::Result<Self> {
-        let columns = natural(schema, batches, Purpose::of(markdown))?.into_iter().enumerate().collect();
         let purpose = Purpose::of(markdown);
-        Ok(Self { columns, hidden: 0, markdown, color: false, purpose, wraps: false, boxes: false })
+        let widths = natural(schema, batches, purpose)?.into_iter().map(|width| width.min(LONGEST));
+        Ok(Self {
+            columns: widths.enumerate().collect(),
+            hidden: 0,
+            markdown,
+            color: false,
+            purpose,
+            wraps: false,
+            boxes: false,
+        })
     }
 
     /// Layout of at most `width` characters: strings are truncated, and if that is not enough the last columns are hidden.
@@ -159,7 +171,7 @@ impl Layout {
     fn fitted(&self, text: &str, width: usize) -> String {
         let text = self.purpose.shown(text);
         if self.purpose != Purpose::Terminal || self.wraps {
-            text
+            broken(text)
         } else {
             truncate_str(&text, width, "…").into_owned()
         }
@@ -193,6 +205,24 @@ impl Layout {
             }
         }
     }
+}
+
+/// A value in lines of at most [`LONGEST`] characters.
+fn broken(text: String) -> String {
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let (mut lines, mut length) = (String::with_capacity(text.len() + text.len() / LONGEST), 0);
+    for c in text.chars() {
+        let width = c.width().unwrap_or_default();
+        if length + width > LONGEST {
+            lines.push('\n');
+            length = 0;
+        }
+        lines.push(c);
+        length += width;
+    }
+    lines
 }
 
 /// A line of a plan in lines of at most `width` characters, which keep its indentation.
@@ -378,6 +408,15 @@ mod tests {
                 "+-----+----------+"
             ]
         );
+    }
+
+    #[test]
+    fn a_value_that_no_table_is_wide_enough_for_has_several_lines() {
+        let long = "日 ".repeat(LONGEST);
+        let batch = batch(&[Some(&long)]);
+        let lines = whole(&batch.schema(), std::slice::from_ref(&batch), false).expect("lines");
+        let text: String = lines[3..lines.len() - 1].iter().filter_map(|line| line.rsplit('|').nth(1)).collect();
+        assert_eq!((lines.len(), text.replace(' ', "")), (3 + 3 + 1, long.replace(' ', "")));
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(in crate::exec) struct Fill {
     filling: Mutex<Option<Arc<Filling>>>,
 }
 
-/// What the pages of one window have shown so far. Windows may be read at the same time, and may share a day.
+/// Observations about the pages of one window so far. Windows may be read at the same time, and may share a day.
 #[derive(Debug, Default)]
 pub(in crate::exec) struct WindowPages(Mutex<Shown>);
 

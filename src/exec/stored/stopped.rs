@@ -47,7 +47,7 @@ pub(super) struct Window {
     pub(super) instants: Range<i64>,
     /// Its first response, once it has arrived.
     pub(super) first: Arc<OnceLock<Answer>>,
-    /// What its pages have shown.
+    /// Observations about its pages.
     pub(super) pages: Arc<WindowPages>,
 }
 
