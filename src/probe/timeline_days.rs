@@ -48,18 +48,17 @@ impl Dialogue {
             self.days_alone(text);
             return Ok(());
         };
-        let common: Vec<&String> = here.keys().filter(|day| there.contains_key(*day)).collect();
-        let moved = differ(&here, &there);
+        let (is_enough, moved) = (common(&here, &there) >= DAYS, differ(&here, &there));
         let others = clocks::all().iter().copied().filter(|zone| self.found.named_zone != Some(*zone));
         let named: Vec<Clock> = self.found.named_zone.into_iter().chain(others).collect();
         let mut fitting = self.found.zones_of_days(&self.seen, &named);
         let is_open = fitting.as_ref().is_some_and(|fitting| self.found.told_zone(fitting).is_none());
-        if common.len() >= 2 && !moved && is_open && self.asker.left() > TRIAL {
+        if is_enough && !moved && is_open && self.asker.left() > TRIAL {
             // Old mentions are from before a change of clocks.
             self.oldest_page().await?;
             fitting = self.found.zones_of_days(&self.seen, &named);
         }
-        match (common.len() >= 2, moved, fitting.as_deref()) {
+        match (is_enough, moved, fitting.as_deref()) {
             (true, true, _) => {
                 self.found.saw("timezone", format!("the timeline's days have other counts with timezone={other}"));
                 // Windows may have been seen to be of another zone, whatever is sent.
@@ -86,37 +85,73 @@ impl Dialogue {
         }
     }
 
+    /// Requests the days of the widest window in a second zone before the steps that send many requests. Days that follow the requested
+    /// zone show whose they are at once, and windows of days are then judged in two zones. Only one request is sent: the days in
+    /// another zone or without one came before.
+    pub(super) async fn days_in_other_zone(&mut self) -> Result<()> {
+        let is_open = self.found.has_plain_days && self.found.zone.is_none() && self.zone_days.is_none();
+        let Some(Taken { utc, other, .. }) = self.zones_taken().filter(|_| is_open) else { return Ok(()) };
+        let plain = self.days_seen(None).map(|days| (days, other));
+        let known = plain.or_else(|| Some((self.days_seen(Some(other))?, utc)));
+        let Some((first, zone)) = known else { return Ok(()) };
+        let Some(second) = self.days_of(zone).await? else { return Ok(()) };
+        // Equal days may be those of the other zone in both, which is told later.
+        self.zone_days = Some([first, second]).filter(follow);
+        Ok(())
+    }
+
+    /// A zone other than UTC as the value of the zone parameter, if the days of the timeline were seen to follow it.
+    pub(super) fn zone_of_other_days(&self) -> Option<(Clock, Pair)> {
+        self.zone_days.as_ref().filter(|days| follow(days))?;
+        let Taken { other, .. } = self.zones_taken()?;
+        Some(("+05:30".parse().ok()?, pair(TIMEZONE, other)))
+    }
+
     /// The whole days of the widest window in two zones, of which one may be that of requests without a zone. `None` if there are not
     /// as many responses.
     async fn days_in_two_zones(&mut self, other: &str, utc: &str) -> Result<Option<[Days; 2]>> {
-        // Days without a zone came before, on the pages of the widest window.
-        let widest = self.widest();
+        let mut seen = self.days_seen(None).into_iter().collect::<Vec<_>>();
+        for zone in [other, utc] {
+            if seen.len() == 2 && differ(&seen[0], &seen[1]) {
+                break;
+            }
+            let Some(days) = self.days_of(zone).await? else { break };
+            // The zone that applies by default may be the other one.
+            seen.truncate(1);
+            seen.push(days);
+        }
+        Ok(seen.try_into().ok())
+    }
+
+    /// The whole days of the widest window in a zone, which are requested unless they came. `None` if there is no response.
+    async fn days_of(&mut self, zone: &str) -> Result<Option<Days>> {
+        if let Some(days) = self.days_seen(Some(zone)) {
+            return Ok(Some(days));
+        }
+        if self.asker.left() <= TRIAL {
+            return Ok(None);
+        }
+        let Some(reply) = self.oldest_in(zone).await? else { return Ok(None) };
+        let days = whole_days(&self.found, &reply);
+        self.days_of_zones.insert(zone.to_owned(), days.clone());
+        Ok(Some(days))
+    }
+
+    /// The whole days of the widest window in a zone, or without one, if they came: those without one are on the pages of the window.
+    fn days_seen(&self, zone: Option<&str>) -> Option<Days> {
+        if let Some(days) = zone.and_then(|zone| self.days_of_zones.get(zone)) {
+            return Some(days.clone());
+        }
+        let asked = [self.widest(), zone.map(|zone| pair(TIMEZONE, zone)).into_iter().collect()].concat();
         let plain = |name: &String| [AID, SIZE, OFFSET, SORT].contains(&name.as_str());
         let like = |reply: &Reply| {
             let extra = reply.asked.iter().filter(|(name, _)| !plain(name));
             let extra: Vec<&Pair> =
                 extra.filter(|pair| !self.found.with.contains(pair) && !self.found.is_flag(&pair.0)).collect();
-            extra.len() == widest.len() && widest.iter().all(|pair| extra.contains(&pair))
+            extra.len() == asked.len() && asked.iter().all(|pair| extra.contains(&pair))
         };
-        let before = self
-            .seen
-            .iter()
-            .rev()
-            .map(|seen| &seen.reply)
-            .find(|reply| like(reply))
-            .map(|reply| whole_days(&self.found, reply));
-        let mut seen = before.filter(|days| days.len() > 1).into_iter().collect::<Vec<_>>();
-        for zone in [other, utc] {
-            if seen.len() == 2 && differ(&seen[0], &seen[1]) || self.asker.left() <= TRIAL {
-                break;
-            }
-            let Some(reply) = self.oldest_in(zone).await? else { break };
-            let entries = whole_days(&self.found, &reply);
-            // The zone that applies by default may be the other one.
-            seen.truncate(1);
-            seen.push(entries);
-        }
-        Ok(seen.try_into().ok())
+        let replies = self.seen.iter().rev().map(|seen| &seen.reply).filter(|reply| like(reply));
+        replies.map(|reply| whole_days(&self.found, reply)).find(|days| days.len() > 1)
     }
 
     /// The widest window in a zone, with its oldest mentions if one response has both: those may be from before a change of clocks.
@@ -231,6 +266,9 @@ impl Dialogue {
     }
 }
 
+/// Days that two timelines must have in common to be compared.
+const DAYS: usize = 2;
+
 /// Days of a timeline, with their counts.
 pub(super) type Days = BTreeMap<String, u64>;
 
@@ -246,6 +284,16 @@ fn whole_days(found: &Findings, reply: &Reply) -> Days {
     let mut entries = found.timeline(reply);
     entries.pop();
     entries.into_iter().skip(1).map(|(day, count)| (day.to_string(), count)).collect()
+}
+
+/// The number of days that both timelines have.
+fn common(one: &Days, other: &Days) -> usize {
+    one.keys().filter(|day| other.contains_key(*day)).count()
+}
+
+/// True if the days of two timelines, which were requested in different zones, show that they are those of the requested one.
+fn follow([one, other]: &[Days; 2]) -> bool {
+    common(one, other) >= DAYS && differ(one, other)
 }
 
 /// True if a day has other counts in one timeline than in the other.
