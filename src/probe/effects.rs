@@ -728,13 +728,13 @@ impl Findings {
             times.reverse();
         }
         let sorted = times.len() >= SORTED && times.is_sorted_by(|a, b| a >= b);
-        let rank = self.rank(reply).filter(|_| sorted && self.is_unfiltered(reply) && in_utc(reply));
+        let rank = self.rank(reply).filter(|_| sorted && self.is_unfiltered(reply) && self.has_days_of_utc(reply));
         let Some(rank) = rank else { return Vec::new() };
         let own = self.timeline(reply);
         let others = || {
             let counted = seen.iter().map(|one| &one.reply).filter(|other| !self.has_rows(other));
             // Instants are the same in each zone that is requested; dates are not.
-            let counted = counted.filter(|other| in_utc(other) || self.has_timed_entries(other));
+            let counted = counted.filter(|other| self.has_days_of_utc(other) || self.has_timed_entries(other));
             let counted = counted.filter(|other| self.is_plain(other) && self.ends_now(other));
             let newest = !oldest_first && self.is_plain(reply) && self.ends_now(reply);
             counted.filter(|_| newest).map(|other| self.timeline(other)).collect()
@@ -767,6 +767,13 @@ impl Findings {
             }
         }
         starts
+    }
+
+    /// True if the days of a response that are dates are those of requests without a zone, or with UTC.
+    pub(super) fn has_days_of_utc(&self, reply: &Reply) -> bool {
+        let zone = reply.asked.iter().find(|(name, _)| name == "timezone").map(|(_, zone)| zone);
+        let is_utc = |zone: &String| zone == "0" || Zone::named_otherwise(zone) == Some(Zone::UTC);
+        zone.is_none_or(|zone| is_utc(zone) || self.idle_zone.as_ref() == Some(zone))
     }
 
     /// The number of mentions before the first one of a response; `None` if its offset is not understood.
@@ -855,12 +862,6 @@ impl Edge {
         let start = zones::local(zone, self.start);
         self.outside <= start + SLACK && start - SLACK <= self.inside
     }
-}
-
-/// True if a request names UTC, or no zone.
-pub(super) fn in_utc(reply: &Reply) -> bool {
-    let zone = reply.asked.iter().find(|(name, _)| name == "timezone");
-    zone.is_none_or(|(_, value)| value == "0" || Zone::named_otherwise(value) == Some(Zone::UTC))
 }
 
 /// True if a length in hours is as expected: to the hour (daylight saving time) if exact, else to the days of a

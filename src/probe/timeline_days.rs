@@ -2,7 +2,7 @@
 //!
 //! Days that are named by dates do not show when they begin. Their counts do, in two zones or beside the mentions of a day.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::asker::{Pair, Reply};
@@ -38,27 +38,19 @@ impl Dialogue {
         let is_known = self.zone_days.is_some();
         let taken = self.zones_taken().filter(|_| is_known || self.asker.left() > TRIAL);
         let Some(Taken { kind, utc, other }) = taken else {
-            self.days_alone(text);
-            return Ok(());
+            return self.days_alone(text).await;
         };
         if !is_known {
             self.zone_days = self.days_in_two_zones(other, utc).await?;
         }
         let Some([here, there]) = self.zone_days.clone() else {
-            self.days_alone(text);
-            return Ok(());
+            return self.days_alone(text).await;
         };
         let (is_enough, moved) = (common(&here, &there) >= DAYS, differ(&here, &there));
-        let others = clocks::all().iter().copied().filter(|zone| self.found.named_zone != Some(*zone));
-        let named: Vec<Clock> = self.found.named_zone.into_iter().chain(others).collect();
-        let mut fitting = self.found.zones_of_days(&self.seen, &named);
-        let is_open = fitting.as_ref().is_some_and(|fitting| self.found.told_zone(fitting).is_none());
-        if is_enough && !moved && is_open && self.asker.left() > TRIAL {
-            // Old mentions are from before a change of clocks.
-            self.oldest_page().await?;
-            fitting = self.found.zones_of_days(&self.seen, &named);
+        if is_enough && !moved {
+            self.old_mentions().await?;
         }
-        match (is_enough, moved, fitting.as_deref()) {
+        match (is_enough, moved, self.zones_of_days().as_deref()) {
             (true, true, _) => {
                 self.found.saw("timezone", format!("the timeline's days have other counts with timezone={other}"));
                 // Windows may have been seen to be of another zone, whatever is sent.
@@ -72,6 +64,45 @@ impl Dialogue {
             (false, ..) => self.open_zone(text),
         }
         Ok(())
+    }
+
+    /// Requests old mentions, which are from before a change of clocks, as long as several zones have as many mentions a day as the
+    /// timeline says.
+    async fn old_mentions(&mut self) -> Result<()> {
+        /// Pages that are requested.
+        const PAGES: u64 = 3;
+        if !self.found.has_plain_days {
+            return Ok(());
+        }
+        for number in 0..PAGES {
+            if self.asker.left() <= TRIAL || !self.may_tell_zone(number) || !self.old_page(number).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the page of this number behind the oldest mentions may tell whose days the timeline counts.
+    fn may_tell_zone(&self, number: u64) -> bool {
+        let (fitting, oldest) = (self.zones_of_days(), self.known_times().last().copied());
+        let tells = |fitting: &[Clock]| {
+            let oldest = oldest.into_iter().flat_map(|at| fitting.iter().map(move |zone| clocks::local(*zone, at)));
+            oldest.collect::<BTreeSet<i64>>().len() > 1
+        };
+        match fitting.as_deref() {
+            // Too few mentions came, or their times are not known.
+            None => number == 0 && self.found.unknown_times.is_empty(),
+            Some(fitting) => {
+                fitting.len() > 1 && self.found.told_zone(fitting).is_none() && (number == 0 || tells(fitting))
+            }
+        }
+    }
+
+    /// The zones whose days have as many mentions as the timeline says. `None` if too few mentions came.
+    fn zones_of_days(&self) -> Option<Vec<Clock>> {
+        let others = clocks::all().iter().copied().filter(|zone| self.found.named_zone != Some(*zone));
+        let among: Vec<Clock> = self.found.named_zone.into_iter().chain(others).collect();
+        self.found.zones_of_days(&self.seen, &among)
     }
 
     /// The effect of the parameter of the zone on the timeline, in words.
@@ -95,8 +126,10 @@ impl Dialogue {
         let known = plain.or_else(|| Some((self.days_seen(Some(other))?, utc)));
         let Some((first, zone)) = known else { return Ok(()) };
         let Some(second) = self.days_of(zone).await? else { return Ok(()) };
+        let days = [first, second];
+        self.learn_idle(&days, other);
         // Equal days may be those of the other zone in both, which is told later.
-        self.zone_days = Some([first, second]).filter(follow);
+        self.zone_days = Some(days).filter(follow);
         Ok(())
     }
 
@@ -112,15 +145,32 @@ impl Dialogue {
     async fn days_in_two_zones(&mut self, other: &str, utc: &str) -> Result<Option<[Days; 2]>> {
         let mut seen = self.days_seen(None).into_iter().collect::<Vec<_>>();
         for zone in [other, utc] {
-            if seen.len() == 2 && differ(&seen[0], &seen[1]) {
+            if seen.len() == 2 && (differ(&seen[0], &seen[1]) || self.are_of_third_zone()) {
                 break;
             }
             let Some(days) = self.days_of(zone).await? else { break };
             // The zone that applies by default may be the other one.
             seen.truncate(1);
             seen.push(days);
+            if let [one, two] = seen.as_slice() {
+                self.learn_idle(&[one.clone(), two.clone()], other);
+            }
         }
         Ok(seen.try_into().ok())
+    }
+
+    /// Learns from two timelines with the same days that this zone, in which one of them was requested, has no effect on them, unless
+    /// it applies by default: responses in it show whose days those without a zone are.
+    fn learn_idle(&mut self, [one, other]: &[Days; 2], zone: &str) {
+        let is_same = common(one, other) >= DAYS && !differ(one, other);
+        self.found.idle_zone = is_same.then(|| zone.to_owned());
+    }
+
+    /// True if the mentions show that the days are not those of the other zone that was requested: if they are the same without a zone,
+    /// they are the same for any.
+    fn are_of_third_zone(&self) -> bool {
+        let fitting = self.zones_of_days().zip("+05:30".parse::<Clock>().ok());
+        fitting.is_some_and(|(fitting, other)| !fitting.iter().any(|zone| zone.has_rules_of(other)))
     }
 
     /// The whole days of the widest window in a zone, which are requested unless they came. `None` if there is no response.
@@ -224,9 +274,9 @@ impl Dialogue {
     }
 
     /// Judges the days of the timeline without a response for another zone: if they are those of one zone, that one is sent.
-    fn days_alone(&mut self, text: &str) {
-        let among: Vec<Clock> = self.found.named_zone.into_iter().chain(clocks::all().iter().copied()).collect();
-        match self.found.zones_of_days(&self.seen, &among) {
+    async fn days_alone(&mut self, text: &str) -> Result<()> {
+        self.old_mentions().await?;
+        match self.zones_of_days() {
             Some(fitting) if self.found.told_zone(&fitting).is_some() => {
                 self.days_are_of(&fitting);
                 let text = "whether the timezone parameter has an effect was not seen; the same zone is always sent";
@@ -234,6 +284,7 @@ impl Dialogue {
             }
             _ => self.open_zone(text),
         }
+        Ok(())
     }
 
     /// Notes the zone of the days of a timeline that has the same days whatever is sent, if only one zone has so many mentions a
