@@ -51,6 +51,10 @@ impl Dialogue {
             self.old_mentions().await?;
         }
         match (is_enough, moved, self.zones_of_days().as_deref()) {
+            // Mentions that arrive late change days as well.
+            (true, true, _) if self.counts_other_days(other) => self.open_zone(&format!(
+                "the timeline's days have other counts with timezone={other}, but are not days of that zone"
+            )),
             (true, true, _) => {
                 self.found.saw("timezone", format!("the timeline's days have other counts with timezone={other}"));
                 // Windows may have been seen to be of another zone, whatever is sent.
@@ -64,6 +68,12 @@ impl Dialogue {
             (false, ..) => self.open_zone(text),
         }
         Ok(())
+    }
+
+    /// True if mentions in responses for the other zone are counted on days of a different one.
+    fn counts_other_days(&self, other: &str) -> bool {
+        let zone = "+05:30".parse::<Clock>();
+        zone.is_ok_and(|zone| self.found.counts_other_days(&self.seen, zone, other))
     }
 
     /// Requests old mentions, which are from before a change of clocks, as long as several zones have as many mentions a day as the
