@@ -67,7 +67,7 @@ pub(super) struct Dialogue {
     pub(super) has_tried_ends: bool,
     /// The days of the widest window in two zones.
     pub(super) zone_days: Option<[Days; 2]>,
-    /// The same in zones that were requested for them, by the zone.
+    /// The days of the widest window by the zones in which they were requested.
     pub(super) days_of_zones: BTreeMap<String, Days>,
     /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
     /// parameter.

@@ -1,6 +1,8 @@
 //! Determines whose days the timeline counts, and by which time of mentions.
 //!
-//! Days that are named by dates do not show when they begin. Their counts do, in two zones or beside the mentions of a day.
+//! Days that are named by dates do not show when they begin. Their counts do, in two zones or beside the mentions of a day. Two zones
+//! are compared before windows of days and the depth of paging are tried: they take one request, and no other step shows the zone at any
+//! hour of the day.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

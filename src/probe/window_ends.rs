@@ -62,7 +62,7 @@ impl Dialogue {
         Some(("+05:30".parse().ok()?, pair(TIMEZONE, word)))
     }
 
-    /// The same, also if nothing but the days of the timeline shows the effect.
+    /// As [`other_zone`](Self::other_zone), also if only the days of the timeline show the effect.
     fn zone_with_effect(&self) -> Option<(Zone, Pair)> {
         self.other_zone().or_else(|| self.zone_of_other_days())
     }
