@@ -38,7 +38,8 @@ impl Dialogue {
         }
         let text = &format!("{}, and whose days the timeline counts was not seen", self.zone_parameter());
         let is_known = self.zone_days.is_some();
-        let taken = self.zones_taken().filter(|_| is_known || self.asker.left() > TRIAL);
+        let came = is_known || self.found.idle_zone.is_some();
+        let taken = self.zones_taken().filter(|_| came || self.asker.left() > TRIAL);
         let Some(Taken { kind, utc, other }) = taken else {
             return self.days_alone(text).await;
         };
