@@ -8,7 +8,7 @@
 //! A status proves nothing. A candidate has an effect only if the data shows it. A meaningless value is the control: if it
 //! has the same effect, the effect does not count.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -67,6 +67,8 @@ pub(super) struct Dialogue {
     pub(super) has_tried_ends: bool,
     /// The days of the widest window in two zones.
     pub(super) zone_days: Option<[Days; 2]>,
+    /// The days of the widest window by the zones in which they were requested.
+    pub(super) days_of_zones: BTreeMap<String, Days>,
     /// Parameters named by a service that rejects unknown ones, empty if it names none; `None` if it accepts any
     /// parameter.
     pub(super) parameters: Option<Vec<String>>,
@@ -93,6 +95,7 @@ impl Dialogue {
             has_tried_bare: false,
             has_tried_ends: false,
             zone_days: None,
+            days_of_zones: BTreeMap::new(),
             parameters: None,
             known,
         }
@@ -143,6 +146,7 @@ impl Dialogue {
         if self.found.time_zone.is_none() {
             self.zone_of_times().await?;
         }
+        self.days_in_other_zone().await?;
         self.ends().await?;
         self.tell_instants();
         self.depth().await?;

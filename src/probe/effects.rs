@@ -582,7 +582,7 @@ impl Findings {
         };
         let counted = self.counted_windows(seen).into_iter().chain(self.counted_days(seen)).filter_map(of);
         // On a page at a known place, the counts of a timeline say between which two mentions its entries begin.
-        let starts = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen)).filter(|start| !start.named);
+        let starts = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen, None)).filter(|start| !start.named);
         let between = starts.filter_map(|start| Edge::new(start.day, start.after?, start.before?, false));
         counted.chain(between).collect()
     }
@@ -680,11 +680,17 @@ impl Findings {
         if !self.unknown_times.is_empty() {
             return None;
         }
-        let mut starts: Vec<DayStart> = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen)).collect();
+        let mut starts: Vec<DayStart> = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen, None)).collect();
         starts.extend(self.starts_of_windows(seen));
         let seen = starts.iter().filter(|start| start.is_seen).count();
         (seen >= LEAST)
             .then(|| among.iter().copied().filter(|zone| starts.iter().all(|start| start.fits(*zone))).collect())
+    }
+
+    /// True if responses in a zone, which was requested by this value, count mentions on other days than its own.
+    pub(super) fn counts_other_days(&self, seen: &[Seen], zone: Zone, value: &str) -> bool {
+        let mut starts = seen.iter().flat_map(|one| self.day_starts(&one.reply, seen, Some(value)));
+        starts.any(|start| !start.fits(zone))
     }
 
     /// Beginnings of days that a timeline counts for windows of days of a known zone. If its entries run from the first day of a
@@ -718,8 +724,9 @@ impl Findings {
     }
 
     /// Beginnings of the timeline's entries between mentions of a response, if these are sorted by time. A response without a
-    /// timeline has the newest mentions that those without mentions count.
-    fn day_starts(&self, reply: &Reply, seen: &[Seen]) -> Vec<DayStart> {
+    /// timeline has the newest mentions that those without mentions count. `zone`: the requested zone; `None` for UTC, or none, or one
+    /// that has no effect.
+    fn day_starts(&self, reply: &Reply, seen: &[Seen], zone: Option<&str>) -> Vec<DayStart> {
         /// Mentions that are not sorted by chance.
         const SORTED: usize = 10;
         let mut times = self.times(reply);
@@ -728,13 +735,17 @@ impl Findings {
             times.reverse();
         }
         let sorted = times.len() >= SORTED && times.is_sorted_by(|a, b| a >= b);
-        let rank = self.rank(reply).filter(|_| sorted && self.is_unfiltered(reply) && in_utc(reply));
+        let is_meant = |reply: &Reply| match zone {
+            Some(zone) => reply.asked.iter().any(|(name, value)| name == "timezone" && value == zone),
+            None => self.has_days_of_utc(reply),
+        };
+        let rank = self.rank(reply).filter(|_| sorted && self.is_unfiltered(reply) && is_meant(reply));
         let Some(rank) = rank else { return Vec::new() };
         let own = self.timeline(reply);
         let others = || {
             let counted = seen.iter().map(|one| &one.reply).filter(|other| !self.has_rows(other));
             // Instants are the same in each zone that is requested; dates are not.
-            let counted = counted.filter(|other| in_utc(other) || self.has_timed_entries(other));
+            let counted = counted.filter(|other| is_meant(other) || self.has_timed_entries(other));
             let counted = counted.filter(|other| self.is_plain(other) && self.ends_now(other));
             let newest = !oldest_first && self.is_plain(reply) && self.ends_now(reply);
             counted.filter(|_| newest).map(|other| self.timeline(other)).collect()
@@ -767,6 +778,13 @@ impl Findings {
             }
         }
         starts
+    }
+
+    /// True if the days of a response that are dates are those of requests without a zone, or with UTC.
+    pub(super) fn has_days_of_utc(&self, reply: &Reply) -> bool {
+        let zone = reply.asked.iter().find(|(name, _)| name == "timezone").map(|(_, zone)| zone);
+        let is_utc = |zone: &String| zone == "0" || Zone::named_otherwise(zone) == Some(Zone::UTC);
+        zone.is_none_or(|zone| is_utc(zone) || self.idle_zone.as_ref() == Some(zone))
     }
 
     /// The number of mentions before the first one of a response; `None` if its offset is not understood.
@@ -855,12 +873,6 @@ impl Edge {
         let start = zones::local(zone, self.start);
         self.outside <= start + SLACK && start - SLACK <= self.inside
     }
-}
-
-/// True if a request names UTC, or no zone.
-pub(super) fn in_utc(reply: &Reply) -> bool {
-    let zone = reply.asked.iter().find(|(name, _)| name == "timezone");
-    zone.is_none_or(|(_, value)| value == "0" || Zone::named_otherwise(value) == Some(Zone::UTC))
 }
 
 /// True if a length in hours is as expected: to the hour (daylight saving time) if exact, else to the days of a
@@ -975,13 +987,46 @@ mod tests {
             [(Some(30), page.clone()), (None, other)].map(|(size, reply)| Seen { size, reply: Arc::new(reply) })
         };
         let starts = |seen: &[Seen]| -> Vec<i64> {
-            let starts = seen.iter().flat_map(|one| found.day_starts(&one.reply, seen));
+            let starts = seen.iter().flat_map(|one| found.day_starts(&one.reply, seen, None));
             starts.filter(|start| start.before.is_some() && start.after.is_some()).map(|start| start.day).collect()
         };
         assert_eq!(starts(&seen(other)), [at("2026-06-29T18:30:00Z")]);
         // Dates are those of the requested zone, which is not UTC.
         assert!(starts(&seen(counted("Asia/Kolkata", &["2026-06-29", "2026-06-30"]))).is_empty());
         assert_eq!(starts(&seen(counted("UTC", &["2026-06-29", "2026-06-30"]))), [at("2026-06-30T00:00:00Z")]);
+    }
+
+    #[test]
+    fn mentions_show_whose_days_a_response_in_another_zone_counts() {
+        // A mention every 48 minutes.
+        let newest = instant(&Value::from("2026-06-30T10:32:00Z")).expect("an instant");
+        let times: Vec<i64> = (0..60).map(|n| newest - n * 48 * MINUTE).collect();
+        let written = |at: i64| chrono::DateTime::from_timestamp_micros(at).expect("a time");
+        let rows: Vec<Value> = times.iter().map(|at| json!({"id": at, "at": written(*at).to_rfc3339()})).collect();
+        let in_kolkata = |zone: Zone| {
+            let mut days: BTreeMap<String, u64> = BTreeMap::new();
+            let day = |at: &i64| written(zones::local(zone, *at)).date_naive().to_string();
+            times.iter().for_each(|at| *days.entry(day(at)).or_default() += 1);
+            let days: Vec<Value> = days.iter().map(|(day, count)| json!({"day": day, "count": count})).collect();
+            let asked =
+                [("timezone", "+05:30"), ("dataSize", "60")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let body = json!({"items": rows, "days": days});
+            Seen { size: Some(60), reply: Arc::new(Reply::new(&asked, 200, http::HeaderMap::new(), body.to_string())) }
+        };
+        let [utc, kolkata] = ["UTC", "+05:30"].map(|zone| zone.parse::<Zone>().expect("a zone"));
+        let [fixed, requested] = [utc, kolkata].map(|zone| [in_kolkata(zone)]);
+        let days = &fixed[0].reply.body.as_ref().expect("a body")["days"];
+        let series = crate::probe::shape::Series::over_time(days).expect("a timeline");
+        let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        found.timeline = Some((vec!["days".to_owned()], series));
+        let time = vec!["at".to_owned()];
+        found.columns = Columns::of(vocabulary::MENTION, &found.rows(&fixed[0].reply), &[("published_at", &time)]);
+        assert!(found.counts_other_days(&fixed, kolkata, "+05:30"));
+        assert!(!found.counts_other_days(&requested, kolkata, "+05:30"));
+        // If the zone has no effect, the days are those of any request.
+        assert_eq!(found.zones_of_days(&fixed, &[utc, kolkata]), None);
+        found.idle_zone = Some("+05:30".to_owned());
+        assert_eq!(found.zones_of_days(&fixed, &[utc, kolkata]), Some(vec![utc]));
     }
 
     #[test]

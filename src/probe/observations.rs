@@ -87,6 +87,8 @@ pub(super) struct Findings {
     pub(super) distances: bool,
     /// UTC as the value of the zone parameter, if a timeline of dates was seen to have other days for another zone.
     pub(super) utc_days: Option<String>,
+    /// A zone that was requested, with the same days of the timeline as without it.
+    pub(super) idle_zone: Option<String>,
     /// Set if the service refuses the parameter of the zone.
     pub(super) takes_no_zone: bool,
     /// A zone that was accepted without a visible effect.

@@ -32,7 +32,7 @@ impl Dialogue {
         if !self.end_of(&absolute, &times, utc.as_ref()).await? || absolute.instants != "local" {
             return Ok(());
         }
-        if let Some(other) = self.other_zone() {
+        if let Some(other) = self.zone_with_effect() {
             // Local times of the requested zone.
             if self.asker.left() <= TRIAL {
                 return self.void("whether local times of a window are those of the requested zone was not seen");
@@ -60,6 +60,11 @@ impl Dialogue {
             _ => return None,
         };
         Some(("+05:30".parse().ok()?, pair(TIMEZONE, word)))
+    }
+
+    /// As [`other_zone`](Self::other_zone), also if only the days of the timeline show the effect.
+    fn zone_with_effect(&self) -> Option<(Zone, Pair)> {
+        self.other_zone().or_else(|| self.zone_of_other_days())
     }
 
     /// True if a zone has the time of UTC at the newest of these instants.
@@ -224,7 +229,7 @@ impl Dialogue {
         const DAYS: usize = 3;
         let named = self.found.named_zone;
         let others = zones::all().iter().copied().filter(|zone| named != Some(*zone));
-        let other = self.other_zone();
+        let other = self.zone_with_effect();
         let fixed: Vec<Zone> = named.into_iter().chain(others).collect();
         let mut search = DaySearch { fixed, follows: other.is_some(), ..DaySearch::default() };
         let requested: Vec<(Zone, Pair)> = other.into_iter().chain(self.utc().map(|utc| (Zone::UTC, utc))).collect();

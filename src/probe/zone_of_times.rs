@@ -6,9 +6,8 @@
 use std::sync::Arc;
 
 use super::asker::{Pair, Reply};
-use super::candidates::{DURATION, SORT, pair};
+use super::candidates::{DURATION, OFFSET, SORT, pair};
 use super::dialogue::{Dialogue, LOOK, TRIAL};
-use super::effects;
 use super::observations::Seen;
 use super::shape::{self, Path};
 use super::vocabulary::plain;
@@ -198,15 +197,31 @@ impl Dialogue {
     /// Requests the oldest mentions of the widest window, unless they came before. `false` if no sort order has them first, or if no
     /// request is left.
     pub(super) async fn oldest_page(&mut self) -> Result<bool> {
+        self.old_page(0).await
+    }
+
+    /// Requests the page of this number behind the oldest mentions, which is the first one for 0. As [`oldest_page`](Self::oldest_page),
+    /// and `false` if a further page is refused, or if pages are not found by an offset.
+    pub(super) async fn old_page(&mut self, number: u64) -> Result<bool> {
         let Some((size, asked)) = self.asking_oldest() else { return Ok(false) };
-        let is_known =
-            |seen: &Seen| effects::in_utc(&seen.reply) && asked.iter().all(|pair| seen.reply.asked.contains(pair));
+        let place = match (number, self.found.offset) {
+            (0, _) => None,
+            (_, Some(offset)) => Some(pair(OFFSET, offset.first + if offset.pages { number } else { number * size })),
+            (_, None) => return Ok(false),
+        };
+        let asked = [asked, place.into_iter().collect()].concat();
+        let is_known = |seen: &Seen| {
+            let has = |reply: &Reply| asked.iter().all(|pair| reply.asked.contains(pair));
+            let is_first = seen.reply.asked.iter().all(|(name, _)| name != OFFSET);
+            self.found.has_days_of_utc(&seen.reply) && has(&seen.reply) && (number > 0 || is_first)
+        };
         if self.seen.iter().any(is_known) {
             return Ok(true);
         }
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(false) };
-        self.keep(Some(size), &Arc::new(reply));
-        Ok(true)
+        let is_answered = !reply.is_refusal();
+        self.keep((number == 0).then_some(size), &Arc::new(reply));
+        Ok(number == 0 || is_answered)
     }
 
     /// The page size and the parameters that request the oldest mentions of the widest window; `None` if no sort order has them first.

@@ -6,6 +6,7 @@
 mod binary;
 mod cli;
 mod counting;
+mod days_by_offset;
 mod differential;
 mod distributed;
 mod embedding;
