@@ -22,6 +22,7 @@ mod checksums;
 mod columns;
 mod coverage;
 mod create;
+mod cursors;
 mod ducklake;
 mod failure;
 #[cfg(feature = "shared")]
@@ -339,19 +340,6 @@ impl Catalog {
     pub(crate) fn forget_answers_before(&self, at: DateTime<Utc>) -> Result<u64> {
         let sql = "DELETE FROM savedsearch_answer WHERE as_of < ?1";
         self.write(|transaction| transaction.execute(sql, values![at.timestamp_micros()]))
-    }
-
-    /// Returns the value of a cursor.
-    pub(crate) fn cursor(&self, name: &str) -> Result<Option<String>> {
-        let sql = "SELECT value FROM savedsearch_cursor WHERE name = ?1";
-        self.read(|connection| connection.first(sql, values![name], |row| row.get(0)))
-    }
-
-    /// Sets the value of a cursor.
-    pub(crate) fn set_cursor(&self, name: &str, value: &str) -> Result<()> {
-        let sql = "INSERT INTO savedsearch_cursor (name, value) VALUES (?1, ?2) \
-                   ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        self.write(|transaction| transaction.execute(sql, values![name, value]).map(drop))
     }
 
     /// Makes the columns and the place of the files those of this process. Returns the version of the columns.

@@ -456,9 +456,17 @@ impl Store {
         self.catalog.cursor(name)
     }
 
-    /// Keeps a text under a name.
-    pub(crate) fn set_state(&self, name: &str, value: &str) -> Result<()> {
-        self.catalog.set_cursor(name, value)
+    /// Changes the text that is kept under a name in one transaction, by what it is and the time in seconds since 1970. `change`
+    /// returns the new text, `None` to keep the old one.
+    ///
+    /// # Errors
+    /// Those of `change`; [`ErrorKind::Store`] if the store cannot be written.
+    pub(crate) fn change_state<T>(
+        &self,
+        name: &str,
+        change: impl Fn(Option<String>, i64) -> Result<(Option<String>, T)>,
+    ) -> Result<T> {
+        self.catalog.change_cursor(name, change)
     }
 
     /// Time by which the service's clock was last seen to be ahead of ours.

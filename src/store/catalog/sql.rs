@@ -154,6 +154,16 @@ impl Connection<'_> {
         self.row(sql, values![name], |row| row.get(0))
     }
 
+    /// The time of the database, in seconds since 1970.
+    pub(super) fn seconds(&self) -> SqlResult<i64> {
+        let sql = match self {
+            Self::Sqlite(_) => "SELECT CAST(strftime('%s', 'now') AS INTEGER)",
+            #[cfg(feature = "shared")]
+            Self::Postgres(_) => "SELECT CAST(extract(epoch FROM clock_timestamp()) AS bigint)",
+        };
+        self.row(sql, values![], |row| row.get(0))
+    }
+
     /// True for PostgreSQL.
     pub(super) fn is_shared(&self) -> bool {
         !matches!(self, Self::Sqlite(_))

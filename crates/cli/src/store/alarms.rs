@@ -1,12 +1,12 @@
-//! Alerts of the watch rules of a connection, after a synchronization: each goes to the command or the webhook of its rule, and is
-//! recorded once that has accepted it. After a failure, or if this process ends before, the next synchronization delivers it again.
+//! Alerts of the watch rules of a connection, after a synchronization: each is claimed, goes to the command or the webhook of its rule,
+//! and is recorded once that has accepted it. After a failure, or if this process ends before, a later synchronization delivers it again.
 
 use std::io::Write;
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 
 use datafusion_saved_search::connections::{AlertReceiver, WatchRule};
-use datafusion_saved_search::{Alert, Connection, Due, Error, Watch, Webhook};
+use datafusion_saved_search::{Alert, Claim, Connection, Due, Error, Watch, Webhook};
 use tokio::signal::unix::SignalKind;
 
 use super::blocking;
@@ -46,9 +46,25 @@ impl Alarms {
             if !quiet {
                 notes(watch, &due).iter().for_each(|note| eprintln!("note: {note}"));
             }
-            let mut delivered = true;
+            let (mut delivered, mut elsewhere) = (true, 0);
             for alert in &due.alerts {
-                if let Some(reason) = self.deliver(receiver, alert).await? {
+                let (claiming, claimed) = (watch.clone(), alert.clone());
+                match blocking(move || claiming.claim(&claimed)).await? {
+                    Claim::Here => {}
+                    Claim::Delivered => continue,
+                    // If that process fails, the days are examined again.
+                    Claim::Elsewhere => {
+                        (delivered, elsewhere) = (false, elsewhere + 1);
+                        continue;
+                    }
+                }
+                let refused = self.deliver(receiver, alert).await;
+                if !matches!(refused, Ok(None)) {
+                    let watch = watch.clone();
+                    // If the store cannot be written, the claim ends by itself.
+                    drop(blocking(move || watch.release()).await);
+                }
+                if let Some(reason) = refused? {
                     failure.get_or_insert_with(|| {
                         let rule = watch.name();
                         format!(
@@ -63,6 +79,12 @@ impl Alarms {
                 if !quiet {
                     eprintln!("alert: {alert}");
                 }
+            }
+            if elsewhere > 0 && !quiet {
+                eprintln!(
+                    "note: watch rule `{}`: alerts that another process is delivering: {elsewhere}",
+                    watch.name()
+                );
             }
             if delivered {
                 let watch = watch.clone();
@@ -97,6 +119,8 @@ impl Alarms {
     /// Ends a command that runs, because this process received a signal.
     pub(super) fn stopped(&self, kind: SignalKind) -> Exit {
         end(&self.running);
+        // If the store cannot be written, the claims end by themselves.
+        self.rules.iter().for_each(|(watch, _)| drop(watch.release()));
         let line = "stopped; the next run delivers the alerts that were not accepted yet";
         Exit(u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED), Some(line.to_owned()))
     }
