@@ -39,6 +39,8 @@ mod unused;
 
 use std::collections::HashMap;
 use std::fmt;
+#[cfg(feature = "shared")]
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 #[cfg(feature = "shared")]
@@ -227,7 +229,13 @@ impl Catalog {
         let id: String = catalog
             .read(|connection| connection.row("SELECT id FROM savedsearch_store", values![], |row| row.get(0)))?;
         let claimed = catalog.storage.claim(&id, access == Access::ReadWrite);
-        if !claimed.map_err(|error| inaccessible(catalog.storage.data(), &error))? {
+        let refused = |error: io::Error| {
+            let refused = inaccessible(catalog.storage.data(), &error);
+            // A bucket that does not answer, unlike one that refuses the credentials.
+            let passes = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Other);
+            if passes { refused.passing() } else { refused }
+        };
+        if !claimed.map_err(refused)? {
             return Err(Error::new(ErrorKind::Config, format!("{url}: the files in {data} belong to another catalog"))
                 .advice("use that catalog, or another place for the files"));
         }

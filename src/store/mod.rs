@@ -222,8 +222,8 @@ impl Store {
     /// Opens the store at a location, for the mentions of a service that a key may read. It is created if it is missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened;
-    /// [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
+    /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened, which may pass if
+    /// another process is writing or a server does not answer; [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
     pub(crate) fn open(
         location: &Location,
         catalog: Option<&CatalogUrl>,
@@ -289,6 +289,8 @@ impl Store {
                 Location::Folder(folder) => (catalog, files::refusal(folder)),
                 Location::Bucket(_) => (catalog, None),
             },
+            // A process that went on would write nothing for as long as it runs, although the lock or the server is free again.
+            Err(passing) if passing.may_pass() => return Err(passing),
             // A store on a read-only medium answers queries.
             Err(refused) => (open(Access::Read).map_err(|_| refused.clone())?, Some(refused)),
         };

@@ -1419,6 +1419,29 @@ async fn a_day_that_is_read_again_leaves_the_others_as_they_are() {
     assert_eq!(later.cost(&sql("id, platform")).await, 1);
 }
 
+/// A process that opened it for reading would write nothing for as long as it runs.
+#[tokio::test]
+async fn a_store_whose_catalog_is_locked_is_an_error_that_may_pass() {
+    let shop = Shop::new();
+    drop(shop.at(now()));
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    catalog.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Without a change of the catalog, no lock is needed.
+    drop(shop.at(now()));
+    let document = Profile::builtin_document("v4").unwrap();
+    let platform = "    { name = \"platform\", type = \"utf8\", at = \"/source/platform\" },\n";
+    let fewer = Profile::parse(&document.replace(platform, ""), "fewer").unwrap();
+    let open = || {
+        let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap()).insecure();
+        builder.profile(fewer.clone()).store(shop.folder.path()).build()
+    };
+    let error = open().unwrap_err();
+    let told = error.to_string();
+    assert!(error.may_pass() && told.contains("catalog locked by another process (waited 10 s); retry"), "{told}");
+    catalog.execute_batch("ROLLBACK").unwrap();
+    assert!(open().unwrap().store_folder().unwrap().is_ok());
+}
+
 #[tokio::test]
 async fn changed_contents_are_found() {
     let mut shop = Shop::new();
