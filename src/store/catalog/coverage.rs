@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, Utc};
@@ -100,6 +101,7 @@ impl Catalog {
             let now = self.clock.now();
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());
             let mut ids: HashMap<&str, i64> = HashMap::new();
+            let mut added: Vec<(PathBuf, u64)> = Vec::new();
             for Change { subject, replaced, with, deletions } in changes {
                 let overlapping = overlapping(transaction, subject, with)?;
                 let whole = overlapping.iter().filter(|stored| stored.whole);
@@ -129,6 +131,7 @@ impl Catalog {
                                         let time = ducklake::time_column(&columns, &self.time);
                                         let id = snapshot.add_file(table, &labels[file.path.as_str()], file, time)?;
                                         name_file(transaction, id, file)?;
+                                        added.push((self.data().join(table.name).join(&file.path), file.bytes));
                                         id
                                     }
                                 };
@@ -151,6 +154,7 @@ impl Catalog {
                     let columns = super::columns::of(transaction, file.schema)?;
                     let time = ducklake::time_column(&columns, &self.time);
                     let id = snapshot.add_file(DELETED, &Labels::of(subject), file, time)?;
+                    added.push((self.folder_of_deleted().join(&file.path), file.bytes));
                     let sql = "INSERT INTO savedsearch_deleted (data_file_id, aid, schema, first, last, digest) \
                                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
                     let DataFile { schema, times, digest, .. } = file;
@@ -167,6 +171,7 @@ impl Catalog {
             for file in touched {
                 self.settle(transaction, &mut snapshot, file)?;
             }
+            self.verify_added(transaction, &added)?;
             snapshot.finish(now, &message(changes, &made))?;
             Ok(made)
         })

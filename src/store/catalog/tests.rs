@@ -430,6 +430,39 @@ fn files_are_unused_after_the_grace_period_and_then_removed_with_their_versions(
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
 }
 
+/// A file that is complete, but not part of the store yet, looks like one that a process has left behind.
+#[test]
+fn a_commit_names_no_file_that_was_removed_as_unknown() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let all = subject("a", &[]);
+    let place = |region: &Region| catalog.data().join("mentions").join(&region.file().expect("a file").path);
+    let [lost, kept] = [(10, "lost"), (20, "kept")].map(|(first, name)| {
+        let region = region(&catalog, first, &[2], name);
+        std::fs::create_dir_all(place(&region).parent().expect("a folder")).expect("created");
+        std::fs::write(place(&region), [0_u8; 200]).expect("written");
+        region
+    });
+    catalog.announce_removal().expect("written");
+    let removed = catalog.remove_between_commits(|known| {
+        assert!(known.is_empty());
+        u64::from(std::fs::remove_file(place(&lost)).is_ok())
+    });
+    assert_eq!(removed.expect("removed"), 1);
+    let commit = |region: &Region| catalog.replace(&all, &[], std::slice::from_ref(region), None);
+    let error = commit(&lost).expect_err("its file is gone");
+    let told = error.to_string();
+    assert!(error.may_pass() && told.contains("removed by another process before it was stored"), "{told}");
+    assert_eq!(catalog.known_files().expect("files").len(), 0);
+    assert!(commit(&kept).expect("written"));
+    let known = catalog.known_files().expect("files");
+    assert_eq!(known, [format!("mentions/{}", kept.file().expect("a file").path)].into());
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+    // Long after the last removal, files are not looked for.
+    tamper(&dir, "UPDATE savedsearch_cursor SET value = value - 200000");
+    assert!(commit(&lost).expect("written"));
+}
+
 #[test]
 fn changed_columns_are_a_new_version_and_keep_their_ids() {
     let dir = folder();
