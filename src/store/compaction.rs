@@ -323,6 +323,10 @@ impl Moved<'_> {
         if !past || !month.contains(&next.days.start) || !merging.is_over(&self.region) || !merging.is_over(next) {
             return false;
         }
+        // One without stamps was replaced by another process meanwhile. The catalog refuses it, and it must not contradict itself before.
+        if next.mentions() > 0 && self.region.stamps.is_some() != next.stamps.is_some() {
+            return false;
+        }
         // What was confirmed after it had settled is as good as read then.
         let seen = |region: &Region| if region.sealed { region.confirmed } else { region.as_of };
         self.ids.extend(next.id);
@@ -342,5 +346,50 @@ impl Moved<'_> {
             stamps,
         };
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use savedsearch_clock::Clock;
+
+    use super::*;
+    use crate::location::Location;
+    use crate::profile::Profile;
+    use crate::store::catalog::Owner;
+    use crate::store::region::Filters;
+    use crate::store::stamps::{Stamped, Stamps};
+
+    #[test]
+    fn a_region_that_was_replaced_meanwhile_is_joined_with_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let noon: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
+        let (owner, profile) = (Owner { digest: "00ff".into() }, Profile::v4());
+        let location = Location::Folder(folder.path().to_owned());
+        let store =
+            Store::open(&location, None, &owner, &profile.tables.mentions, &Clock::fixed(noon)).expect("a store");
+        let today = day_of(noon.timestamp_micros());
+        let merging = Merging { store: &store, today, settling: TimeDelta::days(3) };
+        let subject = Subject { aid: "7".into(), filters: Filters::default() };
+        let month = month_of(today - 100);
+        let region = |days: std::ops::Range<Day>, mentions: u64, is_known: bool| {
+            let stamps = is_known.then(|| Arc::new(Stamps::same(mentions, Stamped::BEFORE)));
+            let mut counts = vec![0; days.len()];
+            counts[0] = mentions;
+            Region { id: Some(1), days, counts, as_of: noon, confirmed: noon, sealed: true, rows: None, stamps }
+        };
+        let (first, next) = (month.start..month.start + 2, month.start + 2..month.end);
+        for (one, other, is_joined) in [
+            (region(first.clone(), 5, true), region(next.clone(), 4, true), true),
+            (region(first.clone(), 5, true), region(next.clone(), 4, false), false),
+            (region(first.clone(), 5, false), region(next.clone(), 4, true), false),
+            // One without mentions has no stamps.
+            (region(first.clone(), 5, true), region(next.clone(), 0, false), true),
+        ] {
+            let mut moved = Moved { subject: &subject, ids: vec![1], first: 0, region: one };
+            assert_eq!(moved.join(&other, &merging), is_joined, "{other:?}");
+            let stamped = moved.region.stamps.as_ref().map(|stamps| stamps.rows());
+            assert!(stamped.is_none_or(|stamped| stamped == moved.region.mentions()), "{:?}", moved.region);
+        }
     }
 }
