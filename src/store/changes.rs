@@ -232,7 +232,8 @@ impl Store {
             found >= enough
         });
         let unrecorded = recorded.map_or(snapshots.end, |recorded| recorded.after.snapshot);
-        let until = last.map_or(snapshots.end, |(snapshot, _)| (*snapshot).max(unrecorded));
+        // Of commits after the last one that was wanted, nothing was looked for.
+        let until = last.map_or(snapshots.end, |(snapshot, _)| (*snapshot).max(unrecorded).min(snapshots.end));
         for mut rows in changed.files.into_values() {
             rows.runs.retain(|(_, change)| change.commit.snapshot <= until);
             if rows.runs.is_empty() {

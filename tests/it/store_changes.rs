@@ -701,6 +701,54 @@ async fn new_mentions_are_read_in_parts_in_the_order_of_their_commits() {
     assert_eq!(parts.read(|_| Ok(())).unwrap().mentions, 0);
 }
 
+/// The consumer reads between the parts of a synchronization, and while another program has ended a file, whose days are read again.
+#[tokio::test]
+async fn a_consumer_that_reads_while_days_are_missing_gets_their_mentions_later() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    let consumer = NewMentions::begin(&visit.connection, "a consumer", &[]).unwrap();
+    let mut had: Vec<(String, String)> = Vec::new();
+    let mut read = || {
+        let read = consumer.read(|batch| {
+            let [aid, id] = ["aid", "id"].map(|name| batch.schema().index_of(name).unwrap());
+            had.extend(rows(&[batch]).into_iter().map(|row| (row[aid].clone(), row[id].clone())));
+            Ok(())
+        });
+        let read = read.unwrap();
+        consumer.advance(&read).unwrap();
+        read.mentions
+    };
+    let first = (now() - days(60)).date_naive();
+    let mut parts = Vec::new();
+    for (aids, since) in [
+        (vec![BIG], (now() - days(10)).date_naive()),
+        (vec![BIG], first),
+        // The days of the parts before are no longer stored.
+        (vec![OTHER], first),
+        (vec![BIG, OTHER], first),
+    ] {
+        let mut options = SyncOptions::since(since);
+        options.aids = aids.into_iter().map(str::to_owned).collect();
+        sync(&visit.connection, &options, |_| {}).await.unwrap();
+        parts.push(read());
+        if parts.len() == 2 {
+            let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+            let sql = "UPDATE ducklake_data_file SET end_snapshot = (SELECT max(snapshot_id) FROM ducklake_snapshot) \
+                       WHERE end_snapshot IS NULL";
+            assert!(catalog.execute(sql, []).unwrap() > 0);
+            assert_eq!(read(), 0);
+        }
+    }
+    assert_eq!(read(), 0);
+    assert!(parts.iter().all(|mentions| *mentions > 0) && parts[3] == parts[0] + parts[1], "{parts:?}");
+    let stored: u64 = visit.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
+    assert_eq!((stored, parts[2] + parts[3]), (mentions_from(&visit, first).await, stored));
+    assert_eq!(had.len() as u64, stored + parts[3], "those of the days that were read twice come twice");
+    let all: BTreeSet<&(String, String)> = had.iter().collect();
+    assert_eq!(all.len() as u64, stored);
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_loses_no_mention_wherever_the_sync_is_killed() {
     let service = Service::start().await;
