@@ -34,6 +34,12 @@ const ENOUGH: u64 = 48 << 20;
 const FEW: usize = 8;
 /// Size of the files that the end of a sync merges, in bytes.
 const AT_ONCE: u64 = 64 << 20;
+/// Size below which a file is tiny, in bytes.
+const TINY: u64 = 256 << 10;
+/// Number of tiny files that a query leaves as they are.
+const MANY: usize = 64;
+/// Size of the tiny files that a query merges, in bytes: this takes less than a second.
+const ON_THE_WAY: u64 = 16 << 20;
 
 /// Extent of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub(crate) enum Extent {
     All,
     /// If more than a few files are small: the smallest, up to a size.
     Bounded,
+    /// If many files are tiny: the smallest, up to a size.
+    Tiny,
 }
 
 /// Result of a compaction.
@@ -101,6 +109,18 @@ impl Store {
         Ok(compacted)
     }
 
+    /// Merges tiny files if there are many of them, so that a store which only queries fill does not consist of them. Those of a store of
+    /// several machines are left to synchronizations, of which one at a time merges.
+    pub(super) fn merge_tiny(&self, now: DateTime<Utc>, settling: TimeDelta) -> Result<()> {
+        if self.is_shared() || self.catalog.files_below(TINY)? <= MANY as u64 {
+            return Ok(());
+        }
+        // Of queries that end together, one merges.
+        let Ok(_merging) = self.merging.try_lock() else { return Ok(()) };
+        self.compact(now, settling, Extent::Tiny)?;
+        self.update_indexes().map(drop)
+    }
+
     /// Returns all regions in the order of saved search and time, in groups that may share files.
     pub(super) fn sharing(&self) -> Result<Vec<Group>> {
         let mut subjects: BTreeMap<Subject, Vec<Region>> = BTreeMap::new();
@@ -142,17 +162,24 @@ fn chosen(mut files: Vec<Used>, extent: Extent) -> HashMap<String, Arc<DataFile>
         // One file without deleted rows is as good as it can be.
         Extent::All if files.len() == 1 => files.retain(deleted),
         Extent::All => {}
-        Extent::Bounded => {
-            files.sort_by_key(size);
-            let mut sum = 0;
-            let few = files.len() <= FEW;
-            files.retain(|used| {
-                sum += size(used);
-                !few && sum <= AT_ONCE
-            });
+        Extent::Bounded => smallest(&mut files, FEW, AT_ONCE),
+        Extent::Tiny => {
+            files.retain(|used| size(used) < TINY);
+            smallest(&mut files, MANY, ON_THE_WAY);
         }
     }
     files.into_iter().map(|used| (used.file.path.clone(), used.file)).collect()
+}
+
+/// Leaves the smallest files, up to a size in bytes; none if there are only a few.
+fn smallest(files: &mut Vec<Used>, few: usize, bytes: u64) {
+    let size = |used: &Used| used.file.share(used.mentions);
+    files.sort_by_key(size);
+    let (mut sum, are_few) = (0, files.len() <= few);
+    files.retain(|used| {
+        sum += size(used);
+        !are_few && sum <= bytes
+    });
 }
 
 /// Moves regions of a store.

@@ -119,6 +119,8 @@ pub(crate) struct Store {
     counters: Counters,
     /// Files without checksums that this process has compared with their digests.
     checked: Mutex<HashSet<String>>,
+    /// Held while a query merges tiny files.
+    merging: Mutex<()>,
     in_flight: InFlight,
     /// Seconds by which the service's clock was last seen to be ahead of ours.
     ahead: AtomicI64,
@@ -138,6 +140,8 @@ pub(crate) struct FromStore {
     pub(crate) keeps_deleted: bool,
     /// Age up to which stored rows and responses need no confirmation.
     pub(crate) freshness: TimeDelta,
+    /// Time after its end for which a day changes.
+    pub(crate) settling: TimeDelta,
 }
 
 impl FromStore {
@@ -318,6 +322,7 @@ impl Store {
             cached,
             counters,
             checked: Mutex::default(),
+            merging: Mutex::default(),
             in_flight,
             ahead,
             busy,

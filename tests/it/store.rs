@@ -325,6 +325,28 @@ fn files_in(shop: &Shop) -> u64 {
     catalog.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
+#[tokio::test]
+async fn tiny_files_of_queries_are_merged_on_the_way() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(10));
+    let mut most = 0;
+    for age in 1..120 {
+        for aid in [BIG, OTHER] {
+            let [from, to] = [age, age - 1].map(|age| (now() - days(age)).format("%Y-%m-%dT00:00:00Z").to_string());
+            let day = format!("published_at >= TIMESTAMP '{from}' AND published_at < TIMESTAMP '{to}'");
+            visit.cost(&format!("SELECT id, title FROM mentions WHERE aid = '{aid}' AND {day}")).await;
+            most = most.max(files_in(&shop));
+        }
+    }
+    // Replaced files stay for an hour.
+    let written = data_files(&shop).iter().filter(|name| name.ends_with(".parquet")).count();
+    assert!(written > 66 && most > 50 && most <= 64, "{written} files, {most} at a time");
+    let quarter = format!("SELECT aid, id, title FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND {QUARTER}");
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    visit.cost(&quarter).await;
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
 /// Queries over all saved searches, which the store answers without a request.
 const OVER_ALL: [&str; 9] = [
     "SELECT count(*) FROM mentions WHERE SINCE",

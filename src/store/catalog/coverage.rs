@@ -62,6 +62,12 @@ impl Catalog {
         self.read(|connection| connection.rows(sql, values![], |row| row.get(0)))
     }
 
+    /// Returns the number of current files of unfiltered mentions below a length in bytes.
+    pub(crate) fn files_below(&self, bytes: u64) -> Result<u64> {
+        let sql = "SELECT count(*) FROM ducklake_data_file WHERE table_id = ?1 AND end_snapshot IS NULL AND file_size_bytes < ?2";
+        self.read(|connection| connection.row(sql, values![ducklake::MENTIONS.id, bytes], |row| row.get(0)))
+    }
+
     /// Replaces regions of a subject as [`replace_all`](Self::replace_all) does. Returns whether it has.
     pub(crate) fn replace(
         &self,
