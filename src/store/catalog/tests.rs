@@ -543,6 +543,23 @@ fn processes_see_each_others_commits() {
     assert_eq!(other.answer("key").expect("read"), None);
 }
 
+/// Statements stay prepared.
+#[test]
+fn statements_follow_the_tables_that_other_programs_change() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let is_recorded = || catalog.recorded().expect("readable").is_some();
+    let at = "SELECT first, first_at, latest FROM savedsearch_recorded";
+    for _ in 0..3 {
+        assert!(is_recorded());
+        tamper(&dir, &format!("CREATE TABLE kept AS {at}; DROP TABLE savedsearch_recorded"));
+        assert!(!is_recorded());
+        catalog.set_cursor("list", "x").expect("written");
+        tamper(&dir, "ALTER TABLE kept RENAME TO savedsearch_recorded");
+    }
+    assert_eq!(catalog.cursor("list").expect("readable"), Some("x".to_owned()));
+}
+
 #[test]
 fn threads_that_write_at_once_take_turns() {
     let dir = Arc::new(folder());
