@@ -679,7 +679,7 @@ async fn new_mentions_are_read_in_parts_in_the_order_of_their_commits() {
     let read = read.unwrap();
     let stored: u64 = visit.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
     assert_eq!((read.mentions, read.left, all), (stored, 0, stored));
-    let (mut had, mut ends) = (0, Vec::new());
+    let (mut had, mut ends, mut first) = (0, Vec::new(), None);
     loop {
         let mut rows = 0;
         let mut take = |batch: arrow::array::RecordBatch| -> Result<(), Error> {
@@ -692,12 +692,15 @@ async fn new_mentions_are_read_in_parts_in_the_order_of_their_commits() {
         assert_eq!((rows, read.left), (2 * read.mentions, all - had - read.mentions));
         had += read.mentions;
         ends.push(read.until);
+        first.get_or_insert(read);
         parts.advance(&read).unwrap();
         if read.left == 0 {
             break;
         }
     }
     assert!(had == all && ends.len() > 1 && ends.is_sorted_by(|one, next| one < next), "{had} of {all}: {ends:?}");
+    // Another process of the same consumer begins, or ends late.
+    begin("in parts").advance(&first.unwrap()).unwrap();
     assert_eq!(parts.read(|_| Ok(())).unwrap().mentions, 0);
 }
 
