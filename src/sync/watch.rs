@@ -207,8 +207,8 @@ impl Watch {
         Ok(Due { alerts, undecided, unstored, until })
     }
 
-    /// Claims an alert before it is delivered, so that no other process delivers it as well. A claim ends after 5 minutes, and may be
-    /// claimed again by the same process before.
+    /// Claims an alert before it is delivered, so that no other process delivers it as well. A claim ends after 5 minutes, unless the same
+    /// process renews it by another call.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the store cannot be written.

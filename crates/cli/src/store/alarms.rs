@@ -2,8 +2,10 @@
 //! and is recorded once that has accepted it. After a failure, or if this process ends before, a later synchronization delivers it again.
 
 use std::io::Write;
+use std::pin::pin;
 use std::process::Child;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use datafusion_saved_search::connections::{AlertReceiver, WatchRule};
 use datafusion_saved_search::{Alert, Claim, Connection, Due, Error, Watch, Webhook};
@@ -12,6 +14,9 @@ use tokio::signal::unix::SignalKind;
 use super::blocking;
 use super::hand_over::{cannot_run, end, start, wait};
 use crate::{Exit, FAILED, SIGNALLED, in_command};
+
+/// Interval in which a claim is renewed while a command runs: a third of the time that it lasts.
+const RENEWAL: Duration = Duration::from_secs(100);
 
 /// Rules, each with the receiver of its alerts.
 pub(super) struct Alarms {
@@ -58,7 +63,7 @@ impl Alarms {
                         continue;
                     }
                 }
-                let refused = self.deliver(receiver, alert).await;
+                let refused = self.deliver_claimed(watch, receiver, alert).await;
                 if !matches!(refused, Ok(None)) {
                     let watch = watch.clone();
                     // If the store cannot be written, the claim ends by itself.
@@ -92,6 +97,21 @@ impl Alarms {
             }
         }
         Ok(failure)
+    }
+
+    /// Delivers an alert, and renews its claim meanwhile. Returns the reason if the receiver has not accepted it.
+    async fn deliver_claimed(&self, watch: &Watch, receiver: &Receiver, alert: &Alert) -> Result<Option<String>, Exit> {
+        let mut delivering = pin!(self.deliver(receiver, alert));
+        loop {
+            tokio::select! {
+                done = &mut delivering => return done,
+                () = tokio::time::sleep(RENEWAL) => {
+                    let (watch, alert) = (watch.clone(), alert.clone());
+                    // If the store cannot be written, the claim ends by itself.
+                    drop(blocking(move || watch.claim(&alert)).await);
+                }
+            }
+        }
     }
 
     /// Delivers an alert. Returns the reason if the receiver has not accepted it.
