@@ -18,7 +18,7 @@ use arrow::compute::filter_record_batch;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::catalog::{Change, FileColumn};
-use super::coverage::{day_of, settled_days};
+use super::coverage::{day_of, last_seen, settled_days};
 use super::files::{FileReader, FileWriter, Layout, Size, corrupt};
 use super::filling::{DAILY, month_of};
 use super::index::Indexed;
@@ -352,6 +352,11 @@ impl Moved<'_> {
         }
         // One without stamps was replaced by another process meanwhile. The catalog refuses it, and it must not contradict itself before.
         if next.mentions() > 0 && self.region.stamps.is_some() != next.stamps.is_some() {
+            return false;
+        }
+        // One that was confirmed at a time that has not come yet would pass this on to the days that it joins.
+        let now = merging.store.catalog.now() + merging.store.ahead();
+        if [&self.region, next].iter().any(|region| last_seen(region, now).0 != region.confirmed) {
             return false;
         }
         // What was confirmed after it had settled is as good as read then.

@@ -81,7 +81,7 @@ use self::storage::Storage;
 
 use self::access::inaccessible;
 use self::catalog::FileColumn;
-use self::coverage::is_credible;
+use self::coverage::{is_credible, last_seen};
 use self::files::{FILTERS, FileReader, Layout};
 use self::filling::Bucket;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
@@ -512,11 +512,9 @@ impl Store {
                 };
                 // If another process has replaced it, its days are confirmed when they are used next.
                 let Some(region) = region else { continue };
-                let confirmed = Region {
-                    confirmed: region.confirmed.max(at),
-                    sealed: region.sealed || *settled,
-                    ..region.part(days.clone())
-                };
+                let (seen, sealed) = last_seen(&region, at.max(self.catalog.now()));
+                let confirmed =
+                    Region { confirmed: seen.max(at), sealed: sealed || *settled, ..region.part(days.clone()) };
                 let (before, after) = (region.days.start..days.start, days.end..region.days.end);
                 let with = [region.part(before), confirmed, region.part(after)];
                 let with: Vec<Region> = with.into_iter().filter(|part| !part.days.is_empty()).collect();

@@ -16,6 +16,7 @@ use super::ducklake::{self, DELETED, Labels, Snapshot, table_of, text_of};
 use super::sql::{Connection, Row, SqlError, SqlResult, instant, invalid, values};
 use super::{checksums, recorded};
 use crate::error::{Error, ErrorKind, Result};
+use crate::request::CLOCK_SKEW;
 use crate::store::coverage::start_of;
 use crate::store::files;
 #[cfg(feature = "shared")]
@@ -230,14 +231,17 @@ impl Catalog {
     }
 
     /// Records that the numbers of regions were confirmed at an instant; those in `sealed` after all their days had
-    /// settled. Regions that were replaced meanwhile are skipped.
+    /// settled. Regions that were replaced meanwhile are skipped. What was recorded at a time that has not come yet does not count: a clock
+    /// was wrong then.
     pub(crate) fn confirm(&self, at: DateTime<Utc>, confirmed: &[i64], sealed: &[i64]) -> Result<()> {
+        let latest = self.latest(at);
         self.write(|transaction| {
-            let sql = "UPDATE savedsearch_coverage SET confirmed = CASE WHEN ?1 > confirmed THEN ?1 ELSE confirmed END, \
-                       sealed = CASE WHEN ?2 > sealed THEN ?2 ELSE sealed END WHERE id = ?3";
+            let sql = "UPDATE savedsearch_coverage SET \
+                       confirmed = CASE WHEN ?1 > confirmed OR confirmed > ?4 THEN ?1 ELSE confirmed END, \
+                       sealed = CASE WHEN ?2 > sealed OR confirmed > ?4 THEN ?2 ELSE sealed END WHERE id = ?3";
             for (ids, seal) in [(confirmed, false), (sealed, true)] {
                 for id in ids {
-                    transaction.execute(sql, values![at.timestamp_micros(), seal, id])?;
+                    transaction.execute(sql, values![at.timestamp_micros(), seal, id, latest])?;
                 }
             }
             Ok(())
@@ -247,14 +251,21 @@ impl Catalog {
     /// Records that regions were read again at an instant, with the same mentions. Those that were replaced meanwhile are skipped:
     /// another read of their days is stored.
     pub(crate) fn renew(&self, at: DateTime<Utc>, regions: &[i64]) -> Result<()> {
+        let latest = self.latest(at);
         self.write(|transaction| {
             let sql = "UPDATE savedsearch_coverage SET as_of = CASE WHEN ?1 > as_of THEN ?1 ELSE as_of END, \
-                       confirmed = CASE WHEN ?1 > confirmed THEN ?1 ELSE confirmed END WHERE id = ?2";
+                       confirmed = CASE WHEN ?1 > confirmed OR confirmed > ?3 THEN ?1 ELSE confirmed END, \
+                       sealed = CASE WHEN confirmed > ?3 THEN 0 ELSE sealed END WHERE id = ?2";
             for id in regions {
-                transaction.execute(sql, values![at.timestamp_micros(), id])?;
+                transaction.execute(sql, values![at.timestamp_micros(), id, latest])?;
             }
             Ok(())
         })
+    }
+
+    /// Latest instant that may be recorded, in microseconds since 1970, if the service's clock shows this one.
+    fn latest(&self, at: DateTime<Utc>) -> i64 {
+        (at.max(self.clock.now()) + CLOCK_SKEW).timestamp_micros()
     }
 
     /// Writes current files that name deleted rows again. `paths`: those below [`Catalog::data`].

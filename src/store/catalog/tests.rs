@@ -373,16 +373,25 @@ fn a_store_of_the_version_before_is_read_and_migrated() {
 #[test]
 fn numbers_are_confirmed_and_sealed() {
     let dir = folder();
-    let catalog = open(&dir);
+    let catalog = open_with(&dir, &usual(), Access::ReadWrite, noon() + TimeDelta::hours(2)).expect("a catalog");
     let regions = [region(&catalog, 10, &[1], "x"), region(&catalog, 11, &[0], ""), region(&catalog, 12, &[1], "y")];
     assert!(catalog.replace(&subject("a", &[]), &[], &regions, None).expect("written"));
     let later = noon() + TimeDelta::hours(1);
     let known = ids(&catalog, "a");
     catalog.confirm(later, &[known[0], 77], &[known[1]]).expect("written");
     catalog.confirm(noon(), &known[..1], &[]).expect("written");
-    let states =
-        catalog.regions("a").expect("regions").into_iter().map(|(_, region)| (region.confirmed, region.sealed));
-    assert_eq!(states.collect::<Vec<_>>(), [(later, false), (later, true), (noon(), false)]);
+    let states = |catalog: &Catalog| {
+        let regions = catalog.regions("a").expect("regions").into_iter();
+        regions.map(|(_, region)| (region.confirmed, region.sealed)).collect::<Vec<_>>()
+    };
+    assert_eq!(states(&catalog), [(later, false), (later, true), (noon(), false)]);
+    // From a clock that was ahead once.
+    catalog.confirm(noon() + TimeDelta::days(30), &known, &known).expect("written");
+    assert!(states(&catalog).iter().all(|(confirmed, sealed)| *confirmed == noon() + TimeDelta::days(30) && *sealed));
+    let last = later + TimeDelta::hours(1);
+    catalog.confirm(last, &known[..2], &known[..1]).expect("written");
+    catalog.renew(last, &known[2..]).expect("written");
+    assert_eq!(states(&catalog), [(last, true), (last, false), (last, false)]);
 }
 
 #[test]
