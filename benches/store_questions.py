@@ -1,4 +1,8 @@
-"""Thirteen kinds of question over all saved searches of a store, compared with DuckDB over the same store: prints the ratios.
+"""Thirteen kinds of question over all saved searches of a store, compared with DuckDB over the same store, and over the same rows in one
+file: prints the ratios, and the memory that each question takes beyond that of a server that waits.
+
+After `store compact`, there are goals, and the exit status is 1 if one is missed: at most 1.0 times as long as DuckDB over the store and
+1.5 times as long as over the file, 128 MiB, a file for each 20,000 mentions, and 1.3 times the bytes of gzipped JSON.
 
     pip install duckdb duckdb-extension-ducklake duckdb-extension-sqlite-scanner pytz 'psycopg[binary]'
     SAVEDSEARCH_BIN=target/release/savedsearch python benches/store_questions.py [MENTIONS [SEARCHES [RUNS]]]
@@ -78,30 +82,58 @@ def sizes(store, what):
     rows = sum(rows for _, _, rows in files)
     length, footers = sum(length for length, _, _ in files), sum(footer for _, footer, _ in files)
     print(f"{what}: {len(files)} files, {length / rows:.0f} bytes a mention, {footers / rows:.1f} of them footers")
-    return length / rows
+    return length / rows, len(files), rows
 
 
-def measure(url, store, words):
+def memory(process, field):
+    """A size of a process in MiB: `VmRSS` is the present one, and `VmHWM` the largest one since `forget`."""
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) / 1024
+
+
+def forget(process):
+    """Begins to record the largest size of a process again."""
+    pathlib.Path(f"/proc/{process.pid}/clear_refs").write_text("5")
+
+
+def measure(url, store, words, one):
+    """Prints the figures of all questions. Returns those that miss a goal."""
     serve = ("serve", "--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0", "--set", "freshness=3650d")
     server, told = start("--base-url", url, "--store", store, *serve)
     host, port = told["Postgres"].rsplit(":", 1)
     duck = ducklake.attach(store)
     duck.execute("SET threads = 2")
-    ratios = []
+    duck.execute(f"COPY (FROM store.mentions ORDER BY aid, published_at) TO '{one}' (FORMAT parquet, COMPRESSION zstd)")
+    ratios, missed = [], []
+    print(f"  {'':<18} {'ours':>9} {'store':>9} {'one file':>9} ms")
     with psycopg.connect(host=host, port=port, user="bench", dbname="savedsearch", autocommit=True) as ours:
         for name, sql in QUESTIONS.items():
             for word, value in words.items():
                 sql = sql.replace(word, value)
+            waiting = memory(server, "VmRSS")
+            forget(server)
             time_taken, rows = median(lambda sql: ours.execute(sql).fetchall(), sql)
-            theirs, expected = median(
-                lambda sql: duck.execute(sql).fetchall(), sql.replace("FROM mentions", "FROM store.mentions")
+            taken = memory(server, "VmHWM") - waiting
+            theirs = []
+            for table in ("store.mentions", f"read_parquet('{one}')"):
+                time_of, expected = median(
+                    lambda sql: duck.execute(sql).fetchall(), sql.replace("FROM mentions", f"FROM {table}")
+                )
+                assert len(rows) == len(expected), (sql, len(rows), len(expected))
+                theirs.append(time_of)
+            of_store, of_file = (time_taken / time_of for time_of in theirs)
+            ratios.append(of_store)
+            print(
+                f"  {name:<18} {time_taken:>9.1f} {theirs[0]:>9.1f} {theirs[1]:>9.1f} ms  ratios {of_store:.2f} {of_file:.2f}"
+                f"  {taken:.0f} MiB"
             )
-            assert len(rows) == len(expected), (sql, len(rows), len(expected))
-            ratios.append(time_taken / theirs)
-            print(f"  {name:<18} {time_taken:>9.1f} {theirs:>9.1f} ms  ratio {ratios[-1]:.2f}")
+            for figure, goal, what in ((of_store, 1.0, "the store"), (of_file, 1.5, "one file"), (taken, 128, "MiB")):
+                if figure > goal:
+                    missed.append(f"{name}: {figure:.2f} instead of {goal} ({what})")
     print(f"  geometric mean of the ratios {statistics.geometric_mean(ratios):.2f}")
     server.terminate()
     server.wait(30)
+    return missed
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -118,14 +150,19 @@ with tempfile.TemporaryDirectory() as folder:
     aid, id = run(*query, "--format", "csv", "-c", select).decode().splitlines()[1].split(",")
     words = {"SINCE": since, "AID": aid, "ID": id}
     sizes(store, "after sync")
-    measure(url, store, words)
+    measure(url, store, words, f"{folder}/first.parquet")
     begun = time.perf_counter()
     run("--base-url", url, "--store", store, "store", "compact")
     print(f"compacted in {time.perf_counter() - begun:.1f} s")
-    stored = sizes(store, "after store compact")
+    stored, files, mentions = sizes(store, "after store compact")
     lines = run(*query, "--format", "ndjson", "-c", f"SELECT * FROM mentions WHERE {since}")
     zipped = len(gzip.compress(lines, 6)) / lines.count(b"\n")
     print(f"gzipped JSON: {zipped:.0f} bytes a mention; the store has {stored / zipped:.2f} times as many")
-    measure(url, store, words)
+    missed = measure(url, store, words, f"{folder}/second.parquet")
+    if stored > 1.3 * zipped:
+        missed.append(f"bytes: {stored / zipped:.2f} times those of gzipped JSON instead of 1.3")
+    if files > max(1, mentions / 20_000):
+        missed.append(f"files: {files} for {mentions} mentions")
     service.terminate()
     service.wait(30)
+sys.exit("missed goals:\n" + "\n".join(missed) if missed else 0)

@@ -544,7 +544,8 @@ impl Connection {
             StoreUse::ReadWrite => (true, true),
         };
         let writes = writes && store.unwritable().is_none();
-        Some(FromStore { store, reads, writes, keeps_deleted: settings.keep_deleted, freshness })
+        let (keeps_deleted, settling) = (settings.keep_deleted, self.profile().store.settle.length());
+        Some(FromStore { store, reads, writes, keeps_deleted, freshness, settling })
     }
 
     /// Waits until the days that stopped queries had read completely are stored, for a few seconds at most. Returns what was stored

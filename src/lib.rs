@@ -129,7 +129,9 @@ pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
 pub use store::{Compacted, Erase, Erased, Export, Exported, Holding, Indexed, StoreStatistics, has_store};
 #[cfg(feature = "store")]
-pub use sync::{Alert, CutStep, Due, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, Watch, Webhook, sync};
+pub use sync::{
+    Alert, Claim, CutStep, Due, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, Watch, Webhook, sync,
+};
 pub use table::SavedSearchFactory;
 #[cfg(feature = "store")]
 pub use verify::{DifferingDay, verify_counts};

@@ -28,7 +28,7 @@ use datafusion::prelude::{SessionContext, lit};
 use futures::stream::{FuturesUnordered, StreamExt};
 
 pub use self::new_mentions::{NewMentions, ReadMentions};
-pub use self::watch::{Alert, Due, Watch};
+pub use self::watch::{Alert, Claim, Due, Watch};
 pub use self::webhook::Webhook;
 use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};

@@ -22,6 +22,7 @@ mod checksums;
 mod columns;
 mod coverage;
 mod create;
+mod cursors;
 mod ducklake;
 mod failure;
 #[cfg(feature = "shared")]
@@ -38,6 +39,8 @@ mod unused;
 
 use std::collections::HashMap;
 use std::fmt;
+#[cfg(feature = "shared")]
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 #[cfg(feature = "shared")]
@@ -226,7 +229,13 @@ impl Catalog {
         let id: String = catalog
             .read(|connection| connection.row("SELECT id FROM savedsearch_store", values![], |row| row.get(0)))?;
         let claimed = catalog.storage.claim(&id, access == Access::ReadWrite);
-        if !claimed.map_err(|error| inaccessible(catalog.storage.data(), &error))? {
+        let refused = |error: io::Error| {
+            let refused = inaccessible(catalog.storage.data(), &error);
+            // A bucket that does not answer, unlike one that refuses the credentials.
+            let passes = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Other);
+            if passes { refused.passing() } else { refused }
+        };
+        if !claimed.map_err(refused)? {
             return Err(Error::new(ErrorKind::Config, format!("{url}: the files in {data} belong to another catalog"))
                 .advice("use that catalog, or another place for the files"));
         }
@@ -339,19 +348,6 @@ impl Catalog {
     pub(crate) fn forget_answers_before(&self, at: DateTime<Utc>) -> Result<u64> {
         let sql = "DELETE FROM savedsearch_answer WHERE as_of < ?1";
         self.write(|transaction| transaction.execute(sql, values![at.timestamp_micros()]))
-    }
-
-    /// Returns the value of a cursor.
-    pub(crate) fn cursor(&self, name: &str) -> Result<Option<String>> {
-        let sql = "SELECT value FROM savedsearch_cursor WHERE name = ?1";
-        self.read(|connection| connection.first(sql, values![name], |row| row.get(0)))
-    }
-
-    /// Sets the value of a cursor.
-    pub(crate) fn set_cursor(&self, name: &str, value: &str) -> Result<()> {
-        let sql = "INSERT INTO savedsearch_cursor (name, value) VALUES (?1, ?2) \
-                   ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        self.write(|transaction| transaction.execute(sql, values![name, value]).map(drop))
     }
 
     /// Makes the columns and the place of the files those of this process. Returns the version of the columns.

@@ -187,9 +187,17 @@ impl Store {
         self.catalog.cursor(name)?.map(|snapshot| snapshot.parse().map_err(damaged)).transpose()
     }
 
-    /// Sets a cursor to a snapshot.
-    pub(crate) fn set_cursor(&self, name: &str, snapshot: i64) -> Result<()> {
-        self.catalog.set_cursor(name, &snapshot.to_string())
+    /// Creates a cursor at a snapshot, unless there is one.
+    pub(crate) fn begin_cursor(&self, name: &str, snapshot: i64) -> Result<()> {
+        self.catalog.change_cursor(name, |value, _| Ok((value.is_none().then(|| snapshot.to_string()), ())))
+    }
+
+    /// Moves a cursor to a later snapshot. It never moves back, because another process may have gone further.
+    pub(crate) fn advance_cursor(&self, name: &str, snapshot: i64) -> Result<()> {
+        self.catalog.change_cursor(name, |value, _| {
+            let is_later = value.and_then(|at| at.parse::<i64>().ok()).is_none_or(|at| at < snapshot);
+            Ok((is_later.then(|| snapshot.to_string()), ()))
+        })
     }
 
     /// Number of the latest snapshot.
@@ -232,7 +240,8 @@ impl Store {
             found >= enough
         });
         let unrecorded = recorded.map_or(snapshots.end, |recorded| recorded.after.snapshot);
-        let until = last.map_or(snapshots.end, |(snapshot, _)| (*snapshot).max(unrecorded));
+        // Of commits after the last one that was wanted, nothing was looked for.
+        let until = last.map_or(snapshots.end, |(snapshot, _)| (*snapshot).max(unrecorded).min(snapshots.end));
         for mut rows in changed.files.into_values() {
             rows.runs.retain(|(_, change)| change.commit.snapshot <= until);
             if rows.runs.is_empty() {

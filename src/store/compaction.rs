@@ -18,7 +18,7 @@ use arrow::compute::filter_record_batch;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::catalog::{Change, FileColumn};
-use super::coverage::{day_of, settled_days};
+use super::coverage::{day_of, last_seen, settled_days};
 use super::files::{FileReader, FileWriter, Layout, Size, corrupt};
 use super::filling::{DAILY, month_of};
 use super::index::Indexed;
@@ -34,6 +34,12 @@ const ENOUGH: u64 = 48 << 20;
 const FEW: usize = 8;
 /// Size of the files that the end of a sync merges, in bytes.
 const AT_ONCE: u64 = 64 << 20;
+/// Size below which a file is tiny, in bytes.
+const TINY: u64 = 256 << 10;
+/// Number of tiny files that a query leaves as they are.
+const MANY: usize = 64;
+/// Size of the tiny files that a query merges, in bytes: this takes less than a second.
+const ON_THE_WAY: u64 = 16 << 20;
 
 /// Extent of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub(crate) enum Extent {
     All,
     /// If more than a few files are small: the smallest, up to a size.
     Bounded,
+    /// If many files are tiny: the smallest, up to a size.
+    Tiny,
 }
 
 /// Result of a compaction.
@@ -101,6 +109,18 @@ impl Store {
         Ok(compacted)
     }
 
+    /// Merges tiny files if there are many of them, so that a store which only queries fill does not consist of them. Those of a store of
+    /// several machines are left to synchronizations, of which one at a time merges.
+    pub(super) fn merge_tiny(&self, now: DateTime<Utc>, settling: TimeDelta) -> Result<()> {
+        if self.is_shared() || self.catalog.files_below(TINY)? <= MANY as u64 {
+            return Ok(());
+        }
+        // Of queries that end together, one merges.
+        let Ok(_merging) = self.merging.try_lock() else { return Ok(()) };
+        self.compact(now, settling, Extent::Tiny)?;
+        self.update_indexes().map(drop)
+    }
+
     /// Returns all regions in the order of saved search and time, in groups that may share files.
     pub(super) fn sharing(&self) -> Result<Vec<Group>> {
         let mut subjects: BTreeMap<Subject, Vec<Region>> = BTreeMap::new();
@@ -142,17 +162,24 @@ fn chosen(mut files: Vec<Used>, extent: Extent) -> HashMap<String, Arc<DataFile>
         // One file without deleted rows is as good as it can be.
         Extent::All if files.len() == 1 => files.retain(deleted),
         Extent::All => {}
-        Extent::Bounded => {
-            files.sort_by_key(size);
-            let mut sum = 0;
-            let few = files.len() <= FEW;
-            files.retain(|used| {
-                sum += size(used);
-                !few && sum <= AT_ONCE
-            });
+        Extent::Bounded => smallest(&mut files, FEW, AT_ONCE),
+        Extent::Tiny => {
+            files.retain(|used| size(used) < TINY);
+            smallest(&mut files, MANY, ON_THE_WAY);
         }
     }
     files.into_iter().map(|used| (used.file.path.clone(), used.file)).collect()
+}
+
+/// Leaves the smallest files, up to a size in bytes; none if there are only a few.
+fn smallest(files: &mut Vec<Used>, few: usize, bytes: u64) {
+    let size = |used: &Used| used.file.share(used.mentions);
+    files.sort_by_key(size);
+    let (mut sum, are_few) = (0, files.len() <= few);
+    files.retain(|used| {
+        sum += size(used);
+        !are_few && sum <= bytes
+    });
 }
 
 /// Moves regions of a store.
@@ -323,6 +350,15 @@ impl Moved<'_> {
         if !past || !month.contains(&next.days.start) || !merging.is_over(&self.region) || !merging.is_over(next) {
             return false;
         }
+        // One without stamps was replaced by another process meanwhile. The catalog refuses it, and it must not contradict itself before.
+        if next.mentions() > 0 && self.region.stamps.is_some() != next.stamps.is_some() {
+            return false;
+        }
+        // One that was confirmed at a time that has not come yet would pass this on to the days that it joins.
+        let now = merging.store.catalog.now() + merging.store.ahead();
+        if [&self.region, next].iter().any(|region| last_seen(region, now).0 != region.confirmed) {
+            return false;
+        }
         // What was confirmed after it had settled is as good as read then.
         let seen = |region: &Region| if region.sealed { region.confirmed } else { region.as_of };
         self.ids.extend(next.id);
@@ -342,5 +378,50 @@ impl Moved<'_> {
             stamps,
         };
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use savedsearch_clock::Clock;
+
+    use super::*;
+    use crate::location::Location;
+    use crate::profile::Profile;
+    use crate::store::catalog::Owner;
+    use crate::store::region::Filters;
+    use crate::store::stamps::{Stamped, Stamps};
+
+    #[test]
+    fn a_region_that_was_replaced_meanwhile_is_joined_with_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let noon: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
+        let (owner, profile) = (Owner { digest: "00ff".into() }, Profile::v4());
+        let location = Location::Folder(folder.path().to_owned());
+        let store =
+            Store::open(&location, None, &owner, &profile.tables.mentions, &Clock::fixed(noon)).expect("a store");
+        let today = day_of(noon.timestamp_micros());
+        let merging = Merging { store: &store, today, settling: TimeDelta::days(3) };
+        let subject = Subject { aid: "7".into(), filters: Filters::default() };
+        let month = month_of(today - 100);
+        let region = |days: std::ops::Range<Day>, mentions: u64, is_known: bool| {
+            let stamps = is_known.then(|| Arc::new(Stamps::same(mentions, Stamped::BEFORE)));
+            let mut counts = vec![0; days.len()];
+            counts[0] = mentions;
+            Region { id: Some(1), days, counts, as_of: noon, confirmed: noon, sealed: true, rows: None, stamps }
+        };
+        let (first, next) = (month.start..month.start + 2, month.start + 2..month.end);
+        for (one, other, is_joined) in [
+            (region(first.clone(), 5, true), region(next.clone(), 4, true), true),
+            (region(first.clone(), 5, true), region(next.clone(), 4, false), false),
+            (region(first.clone(), 5, false), region(next.clone(), 4, true), false),
+            // One without mentions has no stamps.
+            (region(first.clone(), 5, true), region(next.clone(), 0, false), true),
+        ] {
+            let mut moved = Moved { subject: &subject, ids: vec![1], first: 0, region: one };
+            assert_eq!(moved.join(&other, &merging), is_joined, "{other:?}");
+            let stamped = moved.region.stamps.as_ref().map(|stamps| stamps.rows());
+            assert!(stamped.is_none_or(|stamped| stamped == moved.region.mentions()), "{:?}", moved.region);
+        }
     }
 }

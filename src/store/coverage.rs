@@ -57,10 +57,18 @@ pub(crate) struct Stored {
     pub(crate) fresh: bool,
 }
 
-/// True if a region was read and confirmed before the current time. Otherwise a clock was wrong then, and what the region says
-/// of its age is as well.
+/// True if a region was read before the current time. Otherwise a clock was wrong then, and what the region says of its age is as well.
 pub(super) fn is_credible(region: &Region, now: DateTime<Utc>) -> bool {
-    region.as_of.max(region.confirmed) <= now + CLOCK_SKEW
+    region.as_of <= now + CLOCK_SKEW
+}
+
+/// The latest instant at which the service was seen to have the mentions of a region, and true if all its days had settled then. A
+/// confirmation at a time that has not come yet does not count, because a clock was wrong then: the days are as they were read.
+pub(super) fn last_seen(region: &Region, now: DateTime<Utc>) -> (DateTime<Utc>, bool) {
+    match region.confirmed <= now + CLOCK_SKEW {
+        true => (region.confirmed, region.sealed),
+        false => (region.as_of, false),
+    }
 }
 
 /// Number of days of a region that were read or confirmed after they had settled: the first ones.
@@ -115,9 +123,9 @@ pub(crate) fn divide(
         for day in days.start.max(region.days.start)..days.end.min(region.days.end) {
             let Some(fresh) = terms.allow(region, day) else { continue };
             let slot = &mut best[(day - days.start) as usize];
-            let better = slot.is_none_or(|(other, other_fresh)| {
-                (fresh, region.confirmed) > (other_fresh, regions[other].1.confirmed)
-            });
+            let seen = |region: &Region| last_seen(region, terms.now).0;
+            let better =
+                slot.is_none_or(|(other, other_fresh)| (fresh, seen(region)) > (other_fresh, seen(&regions[other].1)));
             if better {
                 *slot = Some((index, fresh));
             }
@@ -163,7 +171,7 @@ pub(crate) fn divide_for_timeline(
     if mentions.len() == 1 {
         return (division, most);
     }
-    let same = |(of, region): &&(Filters, Arc<Region>)| *of == most || region.confirmed > terms.since;
+    let same = |(of, region): &&(Filters, Arc<Region>)| *of == most || last_seen(region, terms.now).0 > terms.since;
     let regions: Vec<_> = regions.iter().filter(same).cloned().collect();
     (divide(span, filters, &regions, terms), most)
 }
@@ -175,10 +183,11 @@ impl Terms {
         if !is_credible(region, self.now) {
             return None;
         }
-        if region.confirmed > self.since {
+        let (seen, sealed) = last_seen(region, self.now);
+        if seen > self.since {
             return Some(true);
         }
-        if !region.sealed && !self.had_settled(region.as_of, day) {
+        if !sealed && !self.had_settled(region.as_of, day) {
             return None;
         }
         match self.rescan {
@@ -351,6 +360,23 @@ mod tests {
         let changed = division.without(&span, |day| day == 80 || day == 90);
         assert_eq!(changed.read, [span_of(&(70..81)), span_of(&(90..91)), span_of(&(97..101))]);
         assert_eq!(changed.stored.iter().map(|stored| stored.days.clone()).collect::<Vec<_>>(), [81..90, 91..97]);
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_once_discards_no_day_that_was_read_before() {
+        // Read on day 98 at 06:00: days up to 94 had settled. A confirmation came from a clock that was 30 days ahead.
+        let (filters, read) = region(80..98, at(98, 6));
+        let wrong = Region { confirmed: at(130, 0), sealed: true, ..read.as_ref().clone() };
+        let span = span_of(&(80..98));
+        for freshness in [0, 7] {
+            let regions = [(filters.clone(), Arc::new(wrong.clone()))];
+            let division = divide(&span, &Filters::default(), &regions, &terms(freshness));
+            assert_eq!((division.to_confirm(), division.read), (Some(80..95), vec![span_of(&(95..98))]));
+        }
+        // What was read with such a clock has no known age.
+        let unknown = Region { as_of: at(130, 0), ..wrong };
+        let division = divide(&span, &filters, &[(filters.clone(), Arc::new(unknown))], &terms(0));
+        assert_eq!((division.to_confirm(), division.read), (None, vec![span.clone()]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::compute::filter_record_batch;
-use chrono::{DateTime, Datelike, NaiveDate, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Utc};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinError, JoinHandle};
 
@@ -38,6 +38,7 @@ pub(crate) struct Filling {
     subject: Subject,
     as_of: DateTime<Utc>,
     keeps_deleted: bool,
+    settling: TimeDelta,
     pages: Sender<Arriving>,
     writing: JoinHandle<Result<Vec<Bucket>>>,
 }
@@ -78,7 +79,9 @@ impl Filling {
         let (pages, arriving) = channel(WAITING);
         let writer = Writer::new(from, &subject, days, as_of);
         let writing = tokio::spawn(written(writer, arriving));
-        Self { store: Arc::clone(&from.store), subject, as_of, keeps_deleted: from.keeps_deleted, pages, writing }
+        let FromStore { store, keeps_deleted, settling, .. } = from;
+        let (store, keeps_deleted, settling) = (Arc::clone(store), *keeps_deleted, *settling);
+        Self { store, subject, as_of, keeps_deleted, settling, pages, writing }
     }
 
     /// Adds mentions, in the columns of the table. Those of other days are ignored. Returns whether the task still writes:
@@ -93,12 +96,18 @@ impl Filling {
     /// # Errors
     /// [`ErrorKind::Store`] if they cannot be written. The store then is as before.
     pub(crate) async fn commit(self, complete: Option<Vec<Range<Day>>>) -> Result<Vec<(Day, u64)>> {
-        let Self { store, subject, as_of, keeps_deleted, pages, writing } = self;
+        let Self { store, subject, as_of, keeps_deleted, settling, pages, writing } = self;
         // If the task has failed, its error follows.
         let _ = pages.send(Arriving::End(complete)).await;
         let buckets = writing.await.map_err(aborted)??;
         let counts = buckets.iter().flat_map(|bucket| bucket.days.clone().zip(bucket.counts.iter().copied())).collect();
-        blocking(move || store.commit(&subject, buckets, as_of, keeps_deleted)).await?;
+        let stored = move || -> Result<()> {
+            store.commit(&subject, buckets, as_of, keeps_deleted)?;
+            // The days are stored, whether files can be merged or not.
+            let _ = store.merge_tiny(as_of, settling);
+            Ok(())
+        };
+        blocking(stored).await?;
         Ok(counts)
     }
 }

@@ -22,6 +22,8 @@ const RESPONSES: TimeDelta = TimeDelta::days(30);
 const GRACE: TimeDelta = TimeDelta::hours(1);
 /// Time for which files that the catalog does not know stay: a slow read names its files once it is complete.
 const ABANDONED: TimeDelta = TimeDelta::days(1);
+/// Files that are removed at a time while other processes wait to commit. In a bucket, each takes two requests.
+const BETWEEN_COMMITS: usize = 16;
 
 /// Remedy for a catalog that contradicts itself.
 const CONTRADICTS: &str = "; `savedsearch sync --rescan` over these days replaces what is stored";
@@ -219,19 +221,34 @@ impl Store {
             removed += u64::from(remove_own(storage, &data.join(path)));
         }
         self.catalog.removed_files(&unused)?;
-        // Of processes that ended while they wrote. Other processes may name one of those that are found before the catalog is read.
+        // Of processes that ended while they wrote, or that have not named them yet.
         let found = Catalog::folders().map(|table| storage.list(table)).collect::<io::Result<Vec<_>>>();
         let found = found.map_err(|error| files::failed("list", &data, &error))?;
-        let known: HashSet<PathBuf> = self.catalog.known_files()?.into_iter().map(|path| data.join(path)).collect();
-        for Found { path, written, .. } in found.into_iter().flatten() {
-            let is_known = known.contains(&path) || index::data_of(&path).is_some_and(|data| known.contains(&data));
-            let is_before = |at| written.is_some_and(|written| written < at);
-            if !is_known && before.is_none_or(|(_, abandoned)| is_before(abandoned)) {
-                removed += u64::from(remove_own(storage, &path));
-            }
+        let is_old = |found: &Found| {
+            before.is_none_or(|(_, abandoned)| found.written.is_some_and(|written| written < abandoned))
+        };
+        let below = |known: &HashSet<String>| known.iter().map(|path| data.join(path)).collect::<HashSet<PathBuf>>();
+        let known = below(&self.catalog.known_files()?);
+        let unknown = found.into_iter().flatten().filter(|found| is_old(found) && !is_known(&known, &found.path));
+        let unknown: Vec<PathBuf> = unknown.map(|found| found.path).collect();
+        if unknown.is_empty() {
+            return Ok(removed);
+        }
+        self.catalog.announce_removal()?;
+        for unknown in unknown.chunks(BETWEEN_COMMITS) {
+            removed += self.catalog.remove_between_commits(|known| {
+                let known = below(known);
+                let unnamed = unknown.iter().filter(|path| !is_known(&known, path));
+                unnamed.filter(|path| remove_own(storage, path)).count() as u64
+            })?;
         }
         Ok(removed)
     }
+}
+
+/// True if a file, or the one whose index it is, is among those that the catalog knows.
+fn is_known(known: &HashSet<PathBuf>, path: &Path) -> bool {
+    known.contains(path) || index::data_of(path).is_some_and(|data| known.contains(&data))
 }
 
 /// Returns whether a file is there and has its length.

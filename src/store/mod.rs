@@ -81,7 +81,7 @@ use self::storage::Storage;
 
 use self::access::inaccessible;
 use self::catalog::FileColumn;
-use self::coverage::is_credible;
+use self::coverage::{is_credible, last_seen};
 use self::files::{FILTERS, FileReader, Layout};
 use self::filling::Bucket;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
@@ -119,6 +119,8 @@ pub(crate) struct Store {
     counters: Counters,
     /// Files without checksums that this process has compared with their digests.
     checked: Mutex<HashSet<String>>,
+    /// Held while a query merges tiny files.
+    merging: Mutex<()>,
     in_flight: InFlight,
     /// Seconds by which the service's clock was last seen to be ahead of ours.
     ahead: AtomicI64,
@@ -138,6 +140,8 @@ pub(crate) struct FromStore {
     pub(crate) keeps_deleted: bool,
     /// Age up to which stored rows and responses need no confirmation.
     pub(crate) freshness: TimeDelta,
+    /// Time after its end for which a day changes.
+    pub(crate) settling: TimeDelta,
 }
 
 impl FromStore {
@@ -222,8 +226,8 @@ impl Store {
     /// Opens the store at a location, for the mentions of a service that a key may read. It is created if it is missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened;
-    /// [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
+    /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened, which may pass if
+    /// another process is writing or a server does not answer; [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
     pub(crate) fn open(
         location: &Location,
         catalog: Option<&CatalogUrl>,
@@ -289,6 +293,8 @@ impl Store {
                 Location::Folder(folder) => (catalog, files::refusal(folder)),
                 Location::Bucket(_) => (catalog, None),
             },
+            // A process that went on would write nothing for as long as it runs, although the lock or the server is free again.
+            Err(passing) if passing.may_pass() => return Err(passing),
             // A store on a read-only medium answers queries.
             Err(refused) => (open(Access::Read).map_err(|_| refused.clone())?, Some(refused)),
         };
@@ -316,6 +322,7 @@ impl Store {
             cached,
             counters,
             checked: Mutex::default(),
+            merging: Mutex::default(),
             in_flight,
             ahead,
             busy,
@@ -456,9 +463,17 @@ impl Store {
         self.catalog.cursor(name)
     }
 
-    /// Keeps a text under a name.
-    pub(crate) fn set_state(&self, name: &str, value: &str) -> Result<()> {
-        self.catalog.set_cursor(name, value)
+    /// Changes the text that is kept under a name in one transaction, by what it is and the time in seconds since 1970. `change`
+    /// returns the new text, `None` to keep the old one.
+    ///
+    /// # Errors
+    /// Those of `change`; [`ErrorKind::Store`] if the store cannot be written.
+    pub(crate) fn change_state<T>(
+        &self,
+        name: &str,
+        change: impl Fn(Option<String>, i64) -> Result<(Option<String>, T)>,
+    ) -> Result<T> {
+        self.catalog.change_cursor(name, change)
     }
 
     /// Time by which the service's clock was last seen to be ahead of ours.
@@ -497,11 +512,9 @@ impl Store {
                 };
                 // If another process has replaced it, its days are confirmed when they are used next.
                 let Some(region) = region else { continue };
-                let confirmed = Region {
-                    confirmed: region.confirmed.max(at),
-                    sealed: region.sealed || *settled,
-                    ..region.part(days.clone())
-                };
+                let (seen, sealed) = last_seen(&region, at.max(self.catalog.now()));
+                let confirmed =
+                    Region { confirmed: seen.max(at), sealed: sealed || *settled, ..region.part(days.clone()) };
                 let (before, after) = (region.days.start..days.start, days.end..region.days.end);
                 let with = [region.part(before), confirmed, region.part(after)];
                 let with: Vec<Region> = with.into_iter().filter(|part| !part.days.is_empty()).collect();

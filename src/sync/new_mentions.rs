@@ -58,7 +58,7 @@ impl NewMentions {
         let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(named));
         let cursor = format!("new mentions for {digest}");
         if store.cursor(&cursor)?.is_none() {
-            store.set_cursor(&cursor, store.latest_snapshot()?)?;
+            store.begin_cursor(&cursor, store.latest_snapshot()?)?;
         }
         Ok(Self { connection: Arc::clone(connection), aids, cursor })
     }
@@ -84,15 +84,15 @@ impl NewMentions {
         Ok(ReadMentions { mentions, left, until, repeats })
     }
 
-    /// Advances the cursor, after the consumer has what was read.
+    /// Advances the cursor, after the consumer has what was read, unless it is further already.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store cannot be written.
     pub fn advance(&self, read: &ReadMentions) -> Result<()> {
         let store = self.connection.some_store()?;
-        match store.cursor(&self.cursor)? == Some(read.until) {
+        match store.cursor(&self.cursor)? >= Some(read.until) {
             true => Ok(()),
-            false => store.set_cursor(&self.cursor, read.until),
+            false => store.advance_cursor(&self.cursor, read.until),
         }
     }
 }

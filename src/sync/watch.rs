@@ -1,13 +1,14 @@
 //! Rules that watch the daily counts of a store: one alert for each day of a saved search for which a condition holds.
 //!
 //! ```text
-//! counts of stored days ─ condition ─▶ due days ─ alert, delivered ─▶ recorded: the day is not due again
+//! counts of stored days ─ condition ─▶ due days ─ claimed ─▶ alert, delivered ─▶ recorded: the day is not due again
 //! ```
 //!
 //! A rule has its state in the catalog: the days of which an alert was delivered, and the day until which all days were examined.
 //! Days after that are examined again, and so are those that may still change, so a day that was missed because no process was running
-//! is due later. An alert is recorded once it was delivered. If a process ends between the two, the next one delivers it again: each
-//! alert is delivered at least once, and has the same rule, saved search and day each time.
+//! is due later. Of several processes, the one that claims an alert delivers it. It is recorded once it was delivered. If a process ends
+//! between the two, its claim ends as well, and another one delivers the alert again: each is delivered at least once, and has the same
+//! rule, saved search and day each time. Each change of the state is one transaction.
 //!
 //! No request is sent: a synchronization has read the days before.
 
@@ -36,6 +37,8 @@ const WEEKDAYS: (Day, usize) = (8, 4);
 const DAYS: (Day, usize) = (28, 14);
 /// Age in days beyond which a day is not due.
 const OLDEST: Day = 30;
+/// Time in seconds until a claim ends, so that another process delivers the alert of one that has ended.
+const CLAIMED: i64 = 300;
 /// Columns of a condition.
 const COLUMNS: &str = "aid, day, count, weekday_mean and mean";
 
@@ -50,6 +53,8 @@ pub struct Watch {
     when: String,
     /// Name of its state in the catalog.
     key: String,
+    /// Name of this process in its claims.
+    holder: String,
 }
 
 /// A day of a saved search for which the condition of a rule holds.
@@ -93,6 +98,37 @@ struct State {
     until: Day,
     /// Days of saved searches of which an alert was delivered.
     delivered: BTreeSet<(String, Day)>,
+    /// Alerts that processes are delivering. Versions without claims ignore them.
+    #[serde(default)]
+    claims: Vec<Held>,
+}
+
+/// A claim that a process has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Held {
+    aid: String,
+    day: Day,
+    holder: String,
+    /// End, in seconds since 1970 by the clock of the catalog.
+    ends: i64,
+}
+
+/// Result of the try to claim an alert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// This process is to deliver it, and then to record it.
+    Here,
+    /// Another process is delivering it.
+    Elsewhere,
+    /// It was delivered.
+    Delivered,
+}
+
+impl State {
+    /// The state of a rule that begins with a day.
+    fn beginning(day: Day) -> Self {
+        Self { first: day, until: day, delivered: BTreeSet::new(), claims: Vec::new() }
+    }
 }
 
 impl Watch {
@@ -108,8 +144,9 @@ impl Watch {
         aids.dedup();
         let named = serde_json::json!([name, aids, when]).to_string();
         let key = format!("watch rule {}", data_encoding::HEXLOWER.encode(&Sha256::digest(named)));
-        let watch =
-            Self { connection: Arc::clone(connection), name: name.to_owned(), aids, when: when.to_owned(), key };
+        let holder = format!("{:032x}", rand::random::<u128>());
+        let (connection, name, when) = (Arc::clone(connection), name.to_owned(), when.to_owned());
+        let watch = Self { connection, name, aids, when, key, holder };
         let planned = watch.holds(&[]).and_then(DataFrame::into_optimized_plan);
         planned.map_err(|error| watch.invalid(&error))?;
         Ok(watch)
@@ -128,7 +165,9 @@ impl Watch {
     pub async fn due(&self) -> Result<Due> {
         let (store, today) = (self.connection.some_store()?, self.today());
         if store.state(&self.key)?.is_none() {
-            self.save(&State { first: today, until: today, delivered: BTreeSet::new() })?;
+            let begun = serde_json::json!(State::beginning(today)).to_string();
+            // Another process may have begun meanwhile.
+            store.change_state(&self.key, |state, _| Ok((state.is_none().then(|| begun.clone()), ())))?;
         }
         let state = self.state()?;
         let aids = if self.aids.is_empty() { store.aids()? } else { self.aids.clone() };
@@ -168,14 +207,44 @@ impl Watch {
         Ok(Due { alerts, undecided, unstored, until })
     }
 
+    /// Claims an alert before it is delivered, so that no other process delivers it as well. A claim ends after 5 minutes, unless the same
+    /// process renews it by another call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the store cannot be written.
+    pub fn claim(&self, alert: &Alert) -> Result<Claim> {
+        let (aid, day) = (&alert.aid, alert.day.to_epoch_days());
+        self.change(|state, now| {
+            if state.delivered.contains(&(aid.clone(), day)) {
+                return Claim::Delivered;
+            }
+            state.claims.retain(|claim| claim.ends > now && !(claim.holder == self.holder && claim.is_of(aid, day)));
+            if state.claims.iter().any(|claim| claim.is_of(aid, day)) {
+                return Claim::Elsewhere;
+            }
+            state.claims.push(Held { aid: aid.clone(), day, holder: self.holder.clone(), ends: now + CLAIMED });
+            Claim::Here
+        })
+    }
+
+    /// Gives up the claims of this process, so that another one need not wait for their end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the store cannot be written.
+    pub fn release(&self) -> Result<()> {
+        self.change(|state, _| state.claims.retain(|claim| claim.holder != self.holder))
+    }
+
     /// Records that an alert was delivered.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the store cannot be written.
     pub fn record(&self, alert: &Alert) -> Result<()> {
-        let mut state = self.state()?;
-        state.delivered.insert((alert.aid.clone(), alert.day.to_epoch_days()));
-        self.save(&state)
+        let (aid, day) = (&alert.aid, alert.day.to_epoch_days());
+        self.change(|state, _| {
+            state.delivered.insert((aid.clone(), day));
+            state.claims.retain(|claim| !claim.is_of(aid, day));
+        })
     }
 
     /// Records that all alerts were delivered.
@@ -183,11 +252,16 @@ impl Watch {
     /// # Errors
     /// [`ErrorKind::Store`] if the store cannot be written.
     pub fn finish(&self, due: &Due) -> Result<()> {
+        let finished = |state: &mut State| {
+            state.until = state.until.max(due.until);
+            let first = self.first(state);
+            state.delivered.retain(|(_, day)| *day >= first);
+        };
         let before = self.state()?;
-        let mut state = State { until: before.until.max(due.until), ..before.clone() };
-        let first = self.first(&state);
-        state.delivered.retain(|(_, day)| *day >= first);
-        if state == before { Ok(()) } else { self.save(&state) }
+        let mut after = before.clone();
+        finished(&mut after);
+        // Most synchronizations change nothing, and need not wait for the lock of writers.
+        if after == before { Ok(()) } else { self.change(|state, _| finished(state)) }
     }
 
     /// The first day to examine: those before have settled since they were examined.
@@ -248,15 +322,30 @@ impl Watch {
     }
 
     fn state(&self) -> Result<State> {
+        self.parsed(self.connection.some_store()?.state(&self.key)?)
+    }
+
+    /// Changes the state in one transaction, with the time in seconds since 1970.
+    fn change<T>(&self, change: impl Fn(&mut State, i64) -> T) -> Result<T> {
+        self.connection.some_store()?.change_state(&self.key, |state, now| {
+            let before = self.parsed(state)?;
+            let mut after = before.clone();
+            let result = change(&mut after, now);
+            Ok(((after != before).then(|| serde_json::json!(after).to_string()), result))
+        })
+    }
+
+    fn parsed(&self, state: Option<String>) -> Result<State> {
         let damaged = || {
             Error::new(ErrorKind::Store, format!("the store is damaged: invalid state of watch rule `{}`", self.name))
         };
-        let state = self.connection.some_store()?.state(&self.key)?;
         state.and_then(|state| serde_json::from_str(&state).ok()).ok_or_else(damaged)
     }
+}
 
-    fn save(&self, state: &State) -> Result<()> {
-        self.connection.some_store()?.set_state(&self.key, &serde_json::json!(state).to_string())
+impl Held {
+    fn is_of(&self, aid: &str, day: Day) -> bool {
+        self.aid == aid && self.day == day
     }
 }
 

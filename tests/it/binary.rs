@@ -1249,6 +1249,7 @@ fn a_check_refuses_what_a_start_refuses() {
             "belongs to another certificate",
         ),
         (&["--worker", https, "--worker-cert", &none, "--worker-key", &key, "--worker-ca", &ca], "none.pem"),
+        (&["--worker-partition-bytes", "many"], "invalid value 'many'"),
         (&["--log", "verbose"], "unknown level in `verbose`"),
         (&["--log", "info,h3=debug"], "unknown target `h3`"),
         (&["--log", "h2=debgu"], "unknown level in `h2=debgu`"),

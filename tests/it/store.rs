@@ -325,6 +325,28 @@ fn files_in(shop: &Shop) -> u64 {
     catalog.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
+#[tokio::test]
+async fn tiny_files_of_queries_are_merged_on_the_way() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(10));
+    let mut most = 0;
+    for age in 1..120 {
+        for aid in [BIG, OTHER] {
+            let [from, to] = [age, age - 1].map(|age| (now() - days(age)).format("%Y-%m-%dT00:00:00Z").to_string());
+            let day = format!("published_at >= TIMESTAMP '{from}' AND published_at < TIMESTAMP '{to}'");
+            visit.cost(&format!("SELECT id, title FROM mentions WHERE aid = '{aid}' AND {day}")).await;
+            most = most.max(files_in(&shop));
+        }
+    }
+    // Replaced files stay for an hour.
+    let written = data_files(&shop).iter().filter(|name| name.ends_with(".parquet")).count();
+    assert!(written > 66 && most > 50 && most <= 64, "{written} files, {most} at a time");
+    let quarter = format!("SELECT aid, id, title FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND {QUARTER}");
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    visit.cost(&quarter).await;
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
 /// Queries over all saved searches, which the store answers without a request.
 const OVER_ALL: [&str; 9] = [
     "SELECT count(*) FROM mentions WHERE SINCE",
@@ -1417,6 +1439,29 @@ async fn a_day_that_is_read_again_leaves_the_others_as_they_are() {
     assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
     assert!(later.cost(&sql("id, platform")).await > 1);
     assert_eq!(later.cost(&sql("id, platform")).await, 1);
+}
+
+/// A process that opened it for reading would write nothing for as long as it runs.
+#[tokio::test]
+async fn a_store_whose_catalog_is_locked_is_an_error_that_may_pass() {
+    let shop = Shop::new();
+    drop(shop.at(now()));
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    catalog.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Without a change of the catalog, no lock is needed.
+    drop(shop.at(now()));
+    let document = Profile::builtin_document("v4").unwrap();
+    let platform = "    { name = \"platform\", type = \"utf8\", at = \"/source/platform\" },\n";
+    let fewer = Profile::parse(&document.replace(platform, ""), "fewer").unwrap();
+    let open = || {
+        let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap()).insecure();
+        builder.profile(fewer.clone()).store(shop.folder.path()).build()
+    };
+    let error = open().unwrap_err();
+    let told = error.to_string();
+    assert!(error.may_pass() && told.contains("catalog locked by another process (waited 10 s); retry"), "{told}");
+    catalog.execute_batch("ROLLBACK").unwrap();
+    assert!(open().unwrap().store_folder().unwrap().is_ok());
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Running, SavedSearch, Settings};
 use datafusion_saved_search::{
-    Clock, Connection, Erase, Error, ErrorKind, NewMentions, Profile, Secret, SyncOptions, Watch, session, sync,
+    Claim, Clock, Connection, Erase, Error, ErrorKind, NewMentions, Profile, Secret, SyncOptions, Watch, session, sync,
 };
 use futures::StreamExt;
 use proptest::prelude::*;
@@ -679,7 +679,7 @@ async fn new_mentions_are_read_in_parts_in_the_order_of_their_commits() {
     let read = read.unwrap();
     let stored: u64 = visit.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
     assert_eq!((read.mentions, read.left, all), (stored, 0, stored));
-    let (mut had, mut ends) = (0, Vec::new());
+    let (mut had, mut ends, mut first) = (0, Vec::new(), None);
     loop {
         let mut rows = 0;
         let mut take = |batch: arrow::array::RecordBatch| -> Result<(), Error> {
@@ -692,13 +692,64 @@ async fn new_mentions_are_read_in_parts_in_the_order_of_their_commits() {
         assert_eq!((rows, read.left), (2 * read.mentions, all - had - read.mentions));
         had += read.mentions;
         ends.push(read.until);
+        first.get_or_insert(read);
         parts.advance(&read).unwrap();
         if read.left == 0 {
             break;
         }
     }
     assert!(had == all && ends.len() > 1 && ends.is_sorted_by(|one, next| one < next), "{had} of {all}: {ends:?}");
+    // Another process of the same consumer begins, or ends late.
+    begin("in parts").advance(&first.unwrap()).unwrap();
     assert_eq!(parts.read(|_| Ok(())).unwrap().mentions, 0);
+}
+
+/// The consumer reads between the parts of a synchronization, and while another program has ended a file, whose days are read again.
+#[tokio::test]
+async fn a_consumer_that_reads_while_days_are_missing_gets_their_mentions_later() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    let consumer = NewMentions::begin(&visit.connection, "a consumer", &[]).unwrap();
+    let mut had: Vec<(String, String)> = Vec::new();
+    let mut read = || {
+        let read = consumer.read(|batch| {
+            let [aid, id] = ["aid", "id"].map(|name| batch.schema().index_of(name).unwrap());
+            had.extend(rows(&[batch]).into_iter().map(|row| (row[aid].clone(), row[id].clone())));
+            Ok(())
+        });
+        let read = read.unwrap();
+        consumer.advance(&read).unwrap();
+        read.mentions
+    };
+    let first = (now() - days(60)).date_naive();
+    let mut parts = Vec::new();
+    for (aids, since) in [
+        (vec![BIG], (now() - days(10)).date_naive()),
+        (vec![BIG], first),
+        // The days of the parts before are no longer stored.
+        (vec![OTHER], first),
+        (vec![BIG, OTHER], first),
+    ] {
+        let mut options = SyncOptions::since(since);
+        options.aids = aids.into_iter().map(str::to_owned).collect();
+        sync(&visit.connection, &options, |_| {}).await.unwrap();
+        parts.push(read());
+        if parts.len() == 2 {
+            let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+            let sql = "UPDATE ducklake_data_file SET end_snapshot = (SELECT max(snapshot_id) FROM ducklake_snapshot) \
+                       WHERE end_snapshot IS NULL";
+            assert!(catalog.execute(sql, []).unwrap() > 0);
+            assert_eq!(read(), 0);
+        }
+    }
+    assert_eq!(read(), 0);
+    assert!(parts.iter().all(|mentions| *mentions > 0) && parts[3] == parts[0] + parts[1], "{parts:?}");
+    let stored: u64 = visit.connection.holdings().unwrap().iter().map(|holding| holding.mentions).sum();
+    assert_eq!((stored, parts[2] + parts[3]), (mentions_from(&visit, first).await, stored));
+    assert_eq!(had.len() as u64, stored + parts[3], "those of the days that were read twice come twice");
+    let all: BTreeSet<&(String, String)> = had.iter().collect();
+    assert_eq!(all.len() as u64, stored);
+    assert_eq!(visit.connection.verify_store().unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -1067,6 +1118,81 @@ async fn alerts_reach_the_receivers_of_their_rules_until_they_are_accepted() {
         let (status, lines, _) = run(settings);
         assert!(lines.contains(expected) && status == Some(2), "{lines}");
     }
+}
+
+/// Two processes examine the same days before either has recorded anything.
+#[tokio::test]
+async fn an_alert_is_claimed_by_one_process_and_no_record_of_another_is_lost() {
+    let shop = Shop::new();
+    let mut options = SyncOptions::since((now() - days(5)).date_naive());
+    options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
+    let [visit, other] = [shop.at(now()), shop.at(now())];
+    let [one, two] = [&visit, &other].map(|visit| Watch::begin(&visit.connection, "all", &[], "count >= 0").unwrap());
+    one.due().await.unwrap();
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    let (due, same) = (one.due().await.unwrap(), two.due().await.unwrap());
+    assert!(due.alerts.len() == 2 && due == same, "{due:?}");
+    let [first, second] = due.alerts.as_slice() else { panic!("{due:?}") };
+    assert_eq!(one.claim(first).unwrap(), Claim::Here);
+    assert_eq!((two.claim(first).unwrap(), one.claim(first).unwrap()), (Claim::Elsewhere, Claim::Here));
+    assert_eq!((two.claim(second).unwrap(), one.claim(second).unwrap()), (Claim::Here, Claim::Elsewhere));
+    // The receiver of the first one fails.
+    one.release().unwrap();
+    assert_eq!((two.claim(first).unwrap(), one.claim(second).unwrap()), (Claim::Here, Claim::Elsewhere));
+    two.record(first).unwrap();
+    two.record(second).unwrap();
+    assert_eq!([first, second].map(|alert| one.claim(alert).unwrap()), [Claim::Delivered; 2]);
+    assert!(one.due().await.unwrap().alerts.is_empty());
+}
+
+/// Another process delivers the alert of one that has ended.
+#[tokio::test]
+async fn a_claim_ends_after_some_minutes() {
+    let shop = Shop::new();
+    let mut options = SyncOptions::since((now() - days(5)).date_naive());
+    options.aids = vec![BIG.to_owned()];
+    let [visit, other] = [shop.at(now()), shop.at(now())];
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    let [one, two] = [&visit, &other].map(|visit| Watch::begin(&visit.connection, "all", &[], "count >= 0").unwrap());
+    let due = one.due().await.unwrap();
+    assert_eq!(one.claim(&due.alerts[0]).unwrap(), Claim::Here);
+    let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
+    let sql = "UPDATE savedsearch_cursor SET value = json_set(value, '$.claims[0].ends', json_extract(value, '$.claims[0].ends') - ?1) \
+               WHERE value LIKE '%holder%'";
+    for (earlier, claimed) in [(240, Claim::Elsewhere), (61, Claim::Here)] {
+        assert_eq!(catalog.execute(sql, [earlier]).unwrap(), 1);
+        assert_eq!(two.claim(&due.alerts[0]).unwrap(), claimed, "{earlier} s earlier");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_run_the_same_rule_hand_each_alert_over_once() {
+    let service = Service::start().await;
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("key"), KEY).unwrap();
+    let (alerts, config) = (folder.path().join("alerts"), folder.path().join("connections.toml"));
+    let url = service.running.as_ref().unwrap().base_url();
+    let command = format!("sleep 0.3; cat >> '{}'; sleep 0.3", alerts.display());
+    let connection = format!("[connections.mine]\nbase_url = \"{url}\"\napi_key_file = \"key\"\nstore = \"store\"\n");
+    let rule = format!("[connections.mine.watch.all]\nwhen = \"count >= 0\"\ncommand = \"{command}\"\n");
+    let aids: Vec<&str> = service.searches.iter().flat_map(|search| ["--aid", search.aid.as_str()]).collect();
+    let options = ["--config", config.to_str().unwrap(), "sync", "--since", "2d"];
+    // The first one fills the store, without a rule.
+    for (text, number) in [(connection.clone(), 1), (connection + &rule, 3)] {
+        std::fs::write(&config, text).unwrap();
+        let run = || {
+            let mut command = savedsearch(&[&options[..], &aids].concat());
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let processes: Vec<std::process::Child> = (0..number).map(|_| run()).collect();
+        for process in processes {
+            let output = process.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", err(&output));
+        }
+    }
+    let text = std::fs::read_to_string(&alerts).unwrap();
+    let lines: BTreeSet<&str> = text.lines().collect();
+    assert!(lines.len() >= service.searches.len() && lines.len() == text.lines().count(), "{text}");
 }
 
 #[tokio::test]

@@ -82,6 +82,10 @@ pub(crate) struct ServeArguments {
     /// Certificate authorities of the workers (PEM)
     #[arg(long, value_name = "FILE", env = "SAVEDSEARCH_WORKER_CA")]
     worker_ca: Option<PathBuf>,
+    /// Bytes of the store that a partition reads; a query that reads no more than the server's own partitions can runs on the server
+    /// alone [default: 16777216]
+    #[arg(long, value_name = "BYTES", env = "SAVEDSEARCH_WORKER_PARTITION_BYTES")]
+    worker_partition_bytes: Option<usize>,
     /// Initial setting of sessions, such as freshness=15m; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -486,7 +490,10 @@ fn workers(
         urls: urls.to_vec(),
         tls,
         insecure: arguments.insecure || document.insecure.unwrap_or_default(),
-        partition_bytes: document.worker_partition_bytes.unwrap_or(WorkersSpec::PARTITION_BYTES),
+        partition_bytes: serve
+            .worker_partition_bytes
+            .or(document.worker_partition_bytes)
+            .unwrap_or(WorkersSpec::PARTITION_BYTES),
     };
     spec.check()?;
     Ok(Some(spec))

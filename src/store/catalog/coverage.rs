@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, Utc};
@@ -15,6 +16,7 @@ use super::ducklake::{self, DELETED, Labels, Snapshot, table_of, text_of};
 use super::sql::{Connection, Row, SqlError, SqlResult, instant, invalid, values};
 use super::{checksums, recorded};
 use crate::error::{Error, ErrorKind, Result};
+use crate::request::CLOCK_SKEW;
 use crate::store::coverage::start_of;
 use crate::store::files;
 #[cfg(feature = "shared")]
@@ -61,6 +63,12 @@ impl Catalog {
         self.read(|connection| connection.rows(sql, values![], |row| row.get(0)))
     }
 
+    /// Returns the number of current files of unfiltered mentions below a length in bytes.
+    pub(crate) fn files_below(&self, bytes: u64) -> Result<u64> {
+        let sql = "SELECT count(*) FROM ducklake_data_file WHERE table_id = ?1 AND end_snapshot IS NULL AND file_size_bytes < ?2";
+        self.read(|connection| connection.row(sql, values![ducklake::MENTIONS.id, bytes], |row| row.get(0)))
+    }
+
     /// Replaces regions of a subject as [`replace_all`](Self::replace_all) does. Returns whether it has.
     pub(crate) fn replace(
         &self,
@@ -100,6 +108,7 @@ impl Catalog {
             let now = self.clock.now();
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());
             let mut ids: HashMap<&str, i64> = HashMap::new();
+            let mut added: Vec<(PathBuf, u64)> = Vec::new();
             for Change { subject, replaced, with, deletions } in changes {
                 let overlapping = overlapping(transaction, subject, with)?;
                 let whole = overlapping.iter().filter(|stored| stored.whole);
@@ -129,6 +138,7 @@ impl Catalog {
                                         let time = ducklake::time_column(&columns, &self.time);
                                         let id = snapshot.add_file(table, &labels[file.path.as_str()], file, time)?;
                                         name_file(transaction, id, file)?;
+                                        added.push((self.data().join(table.name).join(&file.path), file.bytes));
                                         id
                                     }
                                 };
@@ -151,6 +161,7 @@ impl Catalog {
                     let columns = super::columns::of(transaction, file.schema)?;
                     let time = ducklake::time_column(&columns, &self.time);
                     let id = snapshot.add_file(DELETED, &Labels::of(subject), file, time)?;
+                    added.push((self.folder_of_deleted().join(&file.path), file.bytes));
                     let sql = "INSERT INTO savedsearch_deleted (data_file_id, aid, schema, first, last, digest) \
                                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
                     let DataFile { schema, times, digest, .. } = file;
@@ -167,6 +178,7 @@ impl Catalog {
             for file in touched {
                 self.settle(transaction, &mut snapshot, file)?;
             }
+            self.verify_added(transaction, &added)?;
             snapshot.finish(now, &message(changes, &made))?;
             Ok(made)
         })
@@ -219,14 +231,17 @@ impl Catalog {
     }
 
     /// Records that the numbers of regions were confirmed at an instant; those in `sealed` after all their days had
-    /// settled. Regions that were replaced meanwhile are skipped.
+    /// settled. Regions that were replaced meanwhile are skipped. What was recorded at a time that has not come yet does not count: a clock
+    /// was wrong then.
     pub(crate) fn confirm(&self, at: DateTime<Utc>, confirmed: &[i64], sealed: &[i64]) -> Result<()> {
+        let latest = self.latest(at);
         self.write(|transaction| {
-            let sql = "UPDATE savedsearch_coverage SET confirmed = CASE WHEN ?1 > confirmed THEN ?1 ELSE confirmed END, \
-                       sealed = CASE WHEN ?2 > sealed THEN ?2 ELSE sealed END WHERE id = ?3";
+            let sql = "UPDATE savedsearch_coverage SET \
+                       confirmed = CASE WHEN ?1 > confirmed OR confirmed > ?4 THEN ?1 ELSE confirmed END, \
+                       sealed = CASE WHEN ?2 > sealed OR confirmed > ?4 THEN ?2 ELSE sealed END WHERE id = ?3";
             for (ids, seal) in [(confirmed, false), (sealed, true)] {
                 for id in ids {
-                    transaction.execute(sql, values![at.timestamp_micros(), seal, id])?;
+                    transaction.execute(sql, values![at.timestamp_micros(), seal, id, latest])?;
                 }
             }
             Ok(())
@@ -236,14 +251,21 @@ impl Catalog {
     /// Records that regions were read again at an instant, with the same mentions. Those that were replaced meanwhile are skipped:
     /// another read of their days is stored.
     pub(crate) fn renew(&self, at: DateTime<Utc>, regions: &[i64]) -> Result<()> {
+        let latest = self.latest(at);
         self.write(|transaction| {
             let sql = "UPDATE savedsearch_coverage SET as_of = CASE WHEN ?1 > as_of THEN ?1 ELSE as_of END, \
-                       confirmed = CASE WHEN ?1 > confirmed THEN ?1 ELSE confirmed END WHERE id = ?2";
+                       confirmed = CASE WHEN ?1 > confirmed OR confirmed > ?3 THEN ?1 ELSE confirmed END, \
+                       sealed = CASE WHEN confirmed > ?3 THEN 0 ELSE sealed END WHERE id = ?2";
             for id in regions {
-                transaction.execute(sql, values![at.timestamp_micros(), id])?;
+                transaction.execute(sql, values![at.timestamp_micros(), id, latest])?;
             }
             Ok(())
         })
+    }
+
+    /// Latest instant that may be recorded, in microseconds since 1970, if the service's clock shows this one.
+    fn latest(&self, at: DateTime<Utc>) -> i64 {
+        (at.max(self.clock.now()) + CLOCK_SKEW).timestamp_micros()
     }
 
     /// Writes current files that name deleted rows again. `paths`: those below [`Catalog::data`].

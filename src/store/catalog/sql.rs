@@ -74,7 +74,7 @@ impl Connection<'_> {
     /// Runs a statement. Returns the number of rows that it has changed.
     pub(super) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<u64> {
         match self {
-            Self::Sqlite(connection) => Ok(connection.execute(sql, params_from_iter(values))? as u64),
+            Self::Sqlite(connection) => Ok(connection.prepare_cached(sql)?.execute(params_from_iter(values))? as u64),
             #[cfg(feature = "shared")]
             Self::Postgres(session) => session.execute(sql, values),
         }
@@ -108,7 +108,7 @@ impl Connection<'_> {
         let mut found = Vec::new();
         match self {
             Self::Sqlite(connection) => {
-                let mut statement = connection.prepare(sql)?;
+                let mut statement = connection.prepare_cached(sql)?;
                 let mut rows = statement.query(params_from_iter(values))?;
                 while let Some(row) = rows.next()? {
                     found.push(read(&Row::Sqlite(row))?);
@@ -152,6 +152,16 @@ impl Connection<'_> {
             Self::Postgres(_) => "SELECT to_regclass(?1) IS NOT NULL",
         };
         self.row(sql, values![name], |row| row.get(0))
+    }
+
+    /// The time of the database, in seconds since 1970.
+    pub(super) fn seconds(&self) -> SqlResult<i64> {
+        let sql = match self {
+            Self::Sqlite(_) => "SELECT CAST(strftime('%s', 'now') AS INTEGER)",
+            #[cfg(feature = "shared")]
+            Self::Postgres(_) => "SELECT CAST(extract(epoch FROM clock_timestamp()) AS bigint)",
+        };
+        self.row(sql, values![], |row| row.get(0))
     }
 
     /// True for PostgreSQL.

@@ -13,6 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Longest wait for a transaction of another process.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Statements that a connection keeps prepared: more than one transaction repeats for each of its regions and files.
+const PREPARED: usize = 64;
 
 /// Open file of a catalog.
 #[derive(Debug)]
@@ -131,6 +133,7 @@ fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
         }
     }?;
     connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(PREPARED);
     let readable = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
     match (access, readable) {
         (Access::Read, Err(error)) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {

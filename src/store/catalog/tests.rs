@@ -373,16 +373,25 @@ fn a_store_of_the_version_before_is_read_and_migrated() {
 #[test]
 fn numbers_are_confirmed_and_sealed() {
     let dir = folder();
-    let catalog = open(&dir);
+    let catalog = open_with(&dir, &usual(), Access::ReadWrite, noon() + TimeDelta::hours(2)).expect("a catalog");
     let regions = [region(&catalog, 10, &[1], "x"), region(&catalog, 11, &[0], ""), region(&catalog, 12, &[1], "y")];
     assert!(catalog.replace(&subject("a", &[]), &[], &regions, None).expect("written"));
     let later = noon() + TimeDelta::hours(1);
     let known = ids(&catalog, "a");
     catalog.confirm(later, &[known[0], 77], &[known[1]]).expect("written");
     catalog.confirm(noon(), &known[..1], &[]).expect("written");
-    let states =
-        catalog.regions("a").expect("regions").into_iter().map(|(_, region)| (region.confirmed, region.sealed));
-    assert_eq!(states.collect::<Vec<_>>(), [(later, false), (later, true), (noon(), false)]);
+    let states = |catalog: &Catalog| {
+        let regions = catalog.regions("a").expect("regions").into_iter();
+        regions.map(|(_, region)| (region.confirmed, region.sealed)).collect::<Vec<_>>()
+    };
+    assert_eq!(states(&catalog), [(later, false), (later, true), (noon(), false)]);
+    // From a clock that was ahead once.
+    catalog.confirm(noon() + TimeDelta::days(30), &known, &known).expect("written");
+    assert!(states(&catalog).iter().all(|(confirmed, sealed)| *confirmed == noon() + TimeDelta::days(30) && *sealed));
+    let last = later + TimeDelta::hours(1);
+    catalog.confirm(last, &known[..2], &known[..1]).expect("written");
+    catalog.renew(last, &known[2..]).expect("written");
+    assert_eq!(states(&catalog), [(last, true), (last, false), (last, false)]);
 }
 
 #[test]
@@ -428,6 +437,39 @@ fn files_are_unused_after_the_grace_period_and_then_removed_with_their_versions(
     assert_eq!(value::<i64>(&dir, "SELECT min(snapshot_id) FROM ducklake_snapshot"), 3, "those with the file are gone");
     assert_eq!(value::<i64>(&dir, "SELECT count(*) FROM ducklake_file_column_stats WHERE data_file_id = 0"), 0);
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+}
+
+/// A file that is complete, but not part of the store yet, looks like one that a process has left behind.
+#[test]
+fn a_commit_names_no_file_that_was_removed_as_unknown() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let all = subject("a", &[]);
+    let place = |region: &Region| catalog.data().join("mentions").join(&region.file().expect("a file").path);
+    let [lost, kept] = [(10, "lost"), (20, "kept")].map(|(first, name)| {
+        let region = region(&catalog, first, &[2], name);
+        std::fs::create_dir_all(place(&region).parent().expect("a folder")).expect("created");
+        std::fs::write(place(&region), [0_u8; 200]).expect("written");
+        region
+    });
+    catalog.announce_removal().expect("written");
+    let removed = catalog.remove_between_commits(|known| {
+        assert!(known.is_empty());
+        u64::from(std::fs::remove_file(place(&lost)).is_ok())
+    });
+    assert_eq!(removed.expect("removed"), 1);
+    let commit = |region: &Region| catalog.replace(&all, &[], std::slice::from_ref(region), None);
+    let error = commit(&lost).expect_err("its file is gone");
+    let told = error.to_string();
+    assert!(error.may_pass() && told.contains("removed by another process before it was stored"), "{told}");
+    assert_eq!(catalog.known_files().expect("files").len(), 0);
+    assert!(commit(&kept).expect("written"));
+    let known = catalog.known_files().expect("files");
+    assert_eq!(known, [format!("mentions/{}", kept.file().expect("a file").path)].into());
+    assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
+    // Long after the last removal, files are not looked for.
+    tamper(&dir, "UPDATE savedsearch_cursor SET value = value - 200000");
+    assert!(commit(&lost).expect("written"));
 }
 
 #[test]
@@ -508,6 +550,23 @@ fn processes_see_each_others_commits() {
     assert_eq!(one.forget_answers_before(late).expect("none"), 0);
     assert_eq!(one.forget_answers_before(late + TimeDelta::hours(1)).expect("one"), 1);
     assert_eq!(other.answer("key").expect("read"), None);
+}
+
+/// Statements stay prepared.
+#[test]
+fn statements_follow_the_tables_that_other_programs_change() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let is_recorded = || catalog.recorded().expect("readable").is_some();
+    let at = "SELECT first, first_at, latest FROM savedsearch_recorded";
+    for _ in 0..3 {
+        assert!(is_recorded());
+        tamper(&dir, &format!("CREATE TABLE kept AS {at}; DROP TABLE savedsearch_recorded"));
+        assert!(!is_recorded());
+        catalog.set_cursor("list", "x").expect("written");
+        tamper(&dir, "ALTER TABLE kept RENAME TO savedsearch_recorded");
+    }
+    assert_eq!(catalog.cursor("list").expect("readable"), Some("x".to_owned()));
 }
 
 #[test]

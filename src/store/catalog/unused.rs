@@ -1,13 +1,25 @@
-//! Files that no region names any more. Queries that began before may still read them.
+//! Files that no region names: those that were replaced, which queries that began before may still read, and those that the catalog does
+//! not know, because a process has left them behind or has not committed them yet.
+//!
+//! Invariant: a commit does not name a file that was removed as unknown. Removals are between commits, and those that follow verify that
+//! their new files are there.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
+use super::cursors::{cursor, set_cursor};
 use super::ducklake::{FILTERED, FILTERS_ID, table_ids, timestamp};
-use super::sql::{Row, SqlResult, values};
+use super::sql::{Connection, Row, SqlError, SqlResult, values};
 use super::{Catalog, Database};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::files;
+
+/// Name of the cursor with the time at which files were last removed that the catalog did not know, in seconds since 1970.
+const REMOVED: &str = "unknown files removed";
+/// Time in seconds after such a removal for which commits verify their files. A read that takes longer is not expected.
+const VERIFIED: i64 = 2 * 86_400;
 
 /// Files that no region names, or whose deleted rows another file names by now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,10 +117,45 @@ impl Catalog {
 
     /// Returns the paths of all files that the catalog knows, below [`Catalog::data`].
     pub(crate) fn known_files(&self) -> Result<HashSet<String>> {
-        let sql = "SELECT t.path || d.path FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
-                   UNION ALL \
-                   SELECT t.path || d.path FROM ducklake_delete_file d JOIN ducklake_table t ON t.table_id = d.table_id";
-        self.read(|connection| Ok(connection.rows(sql, values![], |row| row.get(0))?.into_iter().collect()))
+        self.read(known)
+    }
+
+    /// Announces that files will be removed which the catalog does not know: a process may be about to commit one of them.
+    pub(crate) fn announce_removal(&self) -> Result<()> {
+        self.write(|transaction| set_cursor(transaction, REMOVED, &transaction.seconds()?.to_string()))
+    }
+
+    /// Removes files while no process commits. `remove` gets the paths of all files that the catalog knows, below [`Catalog::data`], and
+    /// returns the number of those that it has removed.
+    pub(crate) fn remove_between_commits(&self, remove: impl Fn(&HashSet<String>) -> u64) -> Result<u64> {
+        self.write(|transaction| Ok(remove(&known(transaction)?)))
+    }
+
+    /// Verifies within a commit that new files, each with its length in bytes, are there, if some were removed lately that the catalog
+    /// did not know.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if one is missing.
+    pub(super) fn verify_added(&self, connection: &Connection<'_>, added: &[(PathBuf, u64)]) -> SqlResult<()> {
+        if added.is_empty() {
+            return Ok(());
+        }
+        // A value that this program cannot have written is no reason to trust.
+        let removed = cursor(connection, REMOVED)?.map(|at| at.parse::<i64>().unwrap_or(i64::MAX));
+        let Some(at) = removed else { return Ok(()) };
+        if connection.seconds()?.saturating_sub(at) > VERIFIED {
+            return Ok(());
+        }
+        let paths: Vec<&Path> = added.iter().map(|(path, _)| path.as_path()).collect();
+        let lengths = self.storage().lengths_of(&paths);
+        let lengths = lengths.map_err(|error| SqlError::Own(files::failed("read", self.storage().data(), &error)))?;
+        match added.iter().zip(lengths).find(|((_, bytes), length)| *length != Some(*bytes)) {
+            None => Ok(()),
+            Some(((path, _), _)) => {
+                let what = format!("{}: removed by another process before it was stored", path.display());
+                Err(SqlError::Own(Error::new(ErrorKind::Store, what).advice("run the query again").passing()))
+            }
+        }
     }
 
     /// Returns the current files that name deleted rows: paths below [`Catalog::data`], lengths and digests.
@@ -119,4 +166,11 @@ impl Catalog {
         let file = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         self.read(|connection| connection.rows(sql, values![], file))
     }
+}
+
+fn known(connection: &Connection<'_>) -> SqlResult<HashSet<String>> {
+    let sql = "SELECT t.path || d.path FROM ducklake_data_file d JOIN ducklake_table t ON t.table_id = d.table_id \
+               UNION ALL \
+               SELECT t.path || d.path FROM ducklake_delete_file d JOIN ducklake_table t ON t.table_id = d.table_id";
+    Ok(connection.rows(sql, values![], |row| row.get(0))?.into_iter().collect())
 }

@@ -1,17 +1,22 @@
-//! Alerts of the watch rules of a connection, after a synchronization: each goes to the command or the webhook of its rule, and is
-//! recorded once that has accepted it. After a failure, or if this process ends before, the next synchronization delivers it again.
+//! Alerts of the watch rules of a connection, after a synchronization: each is claimed, goes to the command or the webhook of its rule,
+//! and is recorded once that has accepted it. After a failure, or if this process ends before, a later synchronization delivers it again.
 
 use std::io::Write;
+use std::pin::pin;
 use std::process::Child;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use datafusion_saved_search::connections::{AlertReceiver, WatchRule};
-use datafusion_saved_search::{Alert, Connection, Due, Error, Watch, Webhook};
+use datafusion_saved_search::{Alert, Claim, Connection, Due, Error, Watch, Webhook};
 use tokio::signal::unix::SignalKind;
 
 use super::blocking;
 use super::hand_over::{cannot_run, end, start, wait};
 use crate::{Exit, FAILED, SIGNALLED, in_command};
+
+/// Interval in which a claim is renewed while a command runs: a third of the time that it lasts.
+const RENEWAL: Duration = Duration::from_secs(100);
 
 /// Rules, each with the receiver of its alerts.
 pub(super) struct Alarms {
@@ -46,9 +51,25 @@ impl Alarms {
             if !quiet {
                 notes(watch, &due).iter().for_each(|note| eprintln!("note: {note}"));
             }
-            let mut delivered = true;
+            let (mut delivered, mut elsewhere) = (true, 0);
             for alert in &due.alerts {
-                if let Some(reason) = self.deliver(receiver, alert).await? {
+                let (claiming, claimed) = (watch.clone(), alert.clone());
+                match blocking(move || claiming.claim(&claimed)).await? {
+                    Claim::Here => {}
+                    Claim::Delivered => continue,
+                    // If that process fails, the days are examined again.
+                    Claim::Elsewhere => {
+                        (delivered, elsewhere) = (false, elsewhere + 1);
+                        continue;
+                    }
+                }
+                let refused = self.deliver_claimed(watch, receiver, alert).await;
+                if !matches!(refused, Ok(None)) {
+                    let watch = watch.clone();
+                    // If the store cannot be written, the claim ends by itself.
+                    drop(blocking(move || watch.release()).await);
+                }
+                if let Some(reason) = refused? {
                     failure.get_or_insert_with(|| {
                         let rule = watch.name();
                         format!(
@@ -64,12 +85,33 @@ impl Alarms {
                     eprintln!("alert: {alert}");
                 }
             }
+            if elsewhere > 0 && !quiet {
+                eprintln!(
+                    "note: watch rule `{}`: alerts that another process is delivering: {elsewhere}",
+                    watch.name()
+                );
+            }
             if delivered {
                 let watch = watch.clone();
                 blocking(move || watch.finish(&due)).await?;
             }
         }
         Ok(failure)
+    }
+
+    /// Delivers an alert, and renews its claim meanwhile. Returns the reason if the receiver has not accepted it.
+    async fn deliver_claimed(&self, watch: &Watch, receiver: &Receiver, alert: &Alert) -> Result<Option<String>, Exit> {
+        let mut delivering = pin!(self.deliver(receiver, alert));
+        loop {
+            tokio::select! {
+                done = &mut delivering => return done,
+                () = tokio::time::sleep(RENEWAL) => {
+                    let (watch, alert) = (watch.clone(), alert.clone());
+                    // If the store cannot be written, the claim ends by itself.
+                    drop(blocking(move || watch.claim(&alert)).await);
+                }
+            }
+        }
     }
 
     /// Delivers an alert. Returns the reason if the receiver has not accepted it.
@@ -97,6 +139,8 @@ impl Alarms {
     /// Ends a command that runs, because this process received a signal.
     pub(super) fn stopped(&self, kind: SignalKind) -> Exit {
         end(&self.running);
+        // If the store cannot be written, the claims end by themselves.
+        self.rules.iter().for_each(|(watch, _)| drop(watch.release()));
         let line = "stopped; the next run delivers the alerts that were not accepted yet";
         Exit(u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED), Some(line.to_owned()))
     }
