@@ -8,7 +8,7 @@ use std::path::Path;
 #[cfg(feature = "shared")]
 use super::bucket::Bucket;
 use super::catalog;
-use super::files::{NO_SPACE, has_no_space};
+use super::files::{NO_SPACE, has_no_space, probe};
 use super::storage::Storage;
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "shared")]
@@ -28,6 +28,18 @@ pub fn has_store(location: &Location, catalog: Option<&CatalogUrl>) -> Result<bo
             Location::Bucket(_) => Err(without_catalog(location)),
         },
     }
+}
+
+/// Checks that a missing store could be created, without creating it: a file without a name is written to the folder, or to the
+/// nearest one above it that exists.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if nothing can be written there.
+#[doc(hidden)]
+pub fn check_missing_store(location: &Location) -> Result<()> {
+    let Location::Folder(folder) = location else { return Ok(()) };
+    let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    probe(existing).map_err(|error| inaccessible(folder, &error))
 }
 
 /// True if there is a catalog in a folder.

@@ -633,7 +633,7 @@ pub(super) fn refusal(folder: &Path) -> Option<Error> {
 }
 
 /// Tries to write to a folder.
-fn probe(folder: &Path) -> io::Result<()> {
+pub(super) fn probe(folder: &Path) -> io::Result<()> {
     tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; PROBED]))
 }
 

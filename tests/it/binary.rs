@@ -1308,8 +1308,34 @@ fn a_check_names_the_store() {
     let mut command =
         savedsearch(&["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "serve", "--check"]);
     command.args(["--listen", "127.0.0.1:0"]).env("SAVEDSEARCH_API_KEY", "demo-key-comms");
-    let told = err(&command.output().unwrap());
-    assert!(told.contains(&format!("store {}: ok\n", store.canonicalize().unwrap().display())), "{told}");
+    let mut told = || err(&command.output().unwrap());
+    let missing = told();
+    let line = format!("store {}: missing; the server creates it when it starts\n", store.display());
+    assert!(missing.contains(&line) && missing.ends_with("configuration: ok\n"), "{missing}");
+    assert!(!store.exists(), "a check creates nothing");
+    fs::create_dir(&store).unwrap();
+    assert!(told().contains(&line) && fs::read_dir(&store).unwrap().next().is_none(), "nor in an empty folder");
+    let options = ["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "sql", "-c", "SELECT 1"];
+    let made = savedsearch(&options).env("SAVEDSEARCH_API_KEY", "demo-key-comms").output().unwrap();
+    assert!(made.status.success(), "{}", err(&made));
+    let existing = told();
+    assert!(existing.contains(&format!("store {}: ok\n", store.canonicalize().unwrap().display())), "{existing}");
+}
+
+/// The folder of a store cannot be created below a file.
+#[test]
+fn a_check_refuses_a_store_that_a_start_cannot_create() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let store = file.join("store");
+    for start in [&["serve", "--check"][..], &["serve"]] {
+        let options = ["--base-url", "http://127.0.0.1:9/v4", "--store", store.to_str().unwrap()];
+        let mut command = savedsearch(&[&options[..], start, &["--listen", "127.0.0.1:0"]].concat());
+        let output = command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).output().unwrap();
+        let line = format!("error: cannot open the store in {}: ", store.display());
+        assert!(output.status.code() == Some(1) && err(&output).contains(&line), "{start:?}: {}", err(&output));
+    }
 }
 
 #[test]
