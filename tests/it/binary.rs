@@ -1599,6 +1599,18 @@ fn an_address_in_use_is_no_mistake_of_the_configuration() {
         assert!(output.status.code() == Some(1) && told.contains(&line), "{arguments:?}: {told}");
         assert_eq!(told.contains("; choose another address with --listen"), arguments[0] == "ui", "{told}");
     }
+    // Of an address that this machine does not have (RFC 5737), a check says what a start says.
+    let open = ["serve", "--auth", "pass-through", "--insecure", "--base-url", "http://127.0.0.1:9/v4"];
+    for arguments in [
+        &[&open[..], &["--listen", "192.0.2.1:8080"]].concat()[..],
+        &[&open[..], &["--listen", "192.0.2.1:8080", "--check"]].concat()[..],
+        &["simulate", "--listen", "192.0.2.1:8080"][..],
+    ] {
+        let output = run(arguments);
+        let told = err(&output);
+        let line = "; use an address of this machine; 0.0.0.0:8080 stands for all of them\n";
+        assert!(output.status.code() == Some(1) && told.ends_with(line), "{arguments:?}: {told}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::{Error, describe};
 use datafusion_saved_search::flight::{FlightServer, ServerSpec};
 use datafusion_saved_search::host::{
-    Auth, Host, HostSpec, HttpServer, Reload, ServeDocument, TlsSpec, Upstream, hash_password,
+    Auth, Host, HostSpec, HttpServer, Reload, ServeDocument, TlsSpec, Upstream, cannot_listen, hash_password,
 };
 use datafusion_saved_search::postgres::{self, PostgresServer, PostgresSpec, scram_verifier};
 use datafusion_saved_search::shell::Progress;
@@ -526,7 +526,7 @@ fn try_addresses(listeners: &[(&str, Option<SocketAddr>)]) -> Result<(), Exit> {
                     "warning: {name}: {address} is in use; end the program that listens there before the server starts"
                 );
             }
-            Err(error) => return Err(Exit::usage(format!("cannot listen on {address}: {error}"))),
+            Err(error) => return Err(cannot_listen(*address, &error).into()),
         }
     }
     Ok(())
