@@ -436,8 +436,10 @@ fn check_stores(arguments: &Arguments, upstream: &Upstream) -> Result<(), Exit> 
         }
     }
     for location in missing_stores(arguments)? {
-        check_missing_store(&location)?;
-        eprintln!("store {location}: missing; the server creates it when it starts");
+        match check_missing_store(&location)? {
+            None => eprintln!("store {location}: missing; the server creates it when it starts"),
+            Some(full) => eprintln!("warning: nothing can be stored: {full}"),
+        }
     }
     Ok(())
 }
