@@ -90,11 +90,14 @@ fn without_a_base_url_it_answers_from_demo_data_and_says_so() {
     let output = run(&["sql", "--format", "csv", "-c", "SELECT id, source FROM mentions LIMIT 3"]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(out(&output).lines().count(), 4);
+    let told = err(&output);
+    let (notes, summary) = told.split_once("3 rows · ").unwrap_or_else(|| panic!("{told}"));
     assert_eq!(
-        err(&output),
+        notes,
         "note: no --base-url: using built-in demo data\n\
          note: no time filter: reading the last 7 days; add `published_at >= …` or `duration = '…'` to change this\n"
     );
+    assert!(summary.contains(" request") && summary.ends_with(" · complete\n"), "{summary}");
     let output = run(&["--quiet", "sql", "--format", "csv", "-c", "SELECT id, source FROM mentions LIMIT 3"]);
     assert_eq!((out(&output).lines().count(), err(&output).as_str()), (4, ""));
     let output = savedsearch(&["sql", "-c", "SELECT 1"]).env("SAVEDSEARCH_API_KEY", "x").output().unwrap();
@@ -158,7 +161,7 @@ fn a_table_that_nobody_looks_at_is_whole() {
     let table = out(&output);
     let columns = |line: &str| line.matches(" | ").count();
     assert!(columns(table.lines().nth(1).unwrap()) > 25 && !table.contains('…'), "{table}");
-    assert_eq!((table.lines().count(), err(&output)), (7, String::new()), "{table}");
+    assert_eq!((table.lines().count(), err(&output).as_str()), (7, "3 rows · 1 request · complete\n"), "{table}");
 }
 
 #[test]
@@ -253,7 +256,7 @@ fn every_format_prints() {
         let output = service.sql(&["--format", format, "-c", sql]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
         assert_eq!(out(&output).lines().count(), lines, "{format}\n{}", out(&output));
-        assert!(err(&output).is_empty(), "{}", err(&output));
+        assert_eq!(err(&output), "4 rows · 1 request · complete\n");
         let empty = service.sql(&["--format", format, "-c", &sql.replace("LIMIT 4", "LIMIT 0")]).output().unwrap();
         assert_eq!(empty.status.code(), Some(0), "{}", err(&empty));
     });

@@ -864,6 +864,13 @@ fn a_file_ends_with_a_line_about_its_content() {
     let redirected = last(&["-c", &format!("\\o {csv}"), "-c", newest, "-c", "\\o"]);
     assert_eq!(redirected, format!("wrote {csv}: 10 rows · 1 request · complete"));
     assert!(!last(&["-o", &csv, "SET savedsearch.max_requests = 9"]).starts_with("wrote"));
+    // A pipe and a device have no name; what needs no service is not worth a line.
+    assert_eq!(last(&[newest]), "10 rows · 1 request · complete");
+    assert_eq!(last(&["-o", "/dev/null", newest]), "10 rows · 1 request · complete");
+    assert_eq!(last(&["-c", newest, "-c", "SELECT 1"]), "2 results · 11 rows · 1 request · complete");
+    for statement in ["SELECT 1", "EXPLAIN SELECT id FROM mentions LIMIT 1", "SHOW TABLES"] {
+        assert!(last(&[statement]).starts_with("note: "), "{statement}");
+    }
 }
 
 #[test]
