@@ -59,7 +59,8 @@ pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)>
 }
 
 /// A message about an unknown column, with what a value is written in, if the text has the name as an operand to compare with or in
-/// an IN list. It takes the place of the list of columns if the name is in double quotes.
+/// an IN list, or as the field of `date_trunc(DAY, t)`. It takes the place of the list of columns for a field, and if the name is in
+/// double quotes.
 pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
     let (problem, _) = message.split_once("; available: ")?;
     let name = problem.strip_prefix("unknown column `")?.strip_suffix('`')?;
@@ -71,6 +72,9 @@ pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
     if (0..tokens.len()).any(is_value) {
         return Some(format!("{problem}; {}", value_in_quotes(name)));
     }
+    if let Some(function) = (0..tokens.len()).find_map(|at| function_of_field(&tokens, at, name)) {
+        return Some(format!("{problem}; write {function}('{name}', t)"));
+    }
     let plain = |at: usize| match tokens[at] {
         Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name) => {
             let is_value = is_compared(&tokens[..at]) && !matches!(tokens.get(at + 1), Some(Token::Period));
@@ -80,6 +84,35 @@ pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
     };
     let value = (0..tokens.len()).find_map(plain)?;
     Some(format!("{message}; for a text, write '{value}'"))
+}
+
+/// The function to which the token at a position is passed as a field of a time, if it is this name: `DAY` in `date_trunc(DAY, t)`
+/// and, as in BigQuery, in `date_trunc(t, DAY)`.
+fn function_of_field(tokens: &[&Token], at: usize, name: &str) -> Option<&'static str> {
+    const FUNCTIONS: [&str; 2] = ["date_trunc", "date_part"];
+    const FIELDS: [&str; 8] = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"];
+    let is_name = |token: &Token, name: &str| match token {
+        Token::Word(word) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name),
+        _ => false,
+    };
+    let ends = matches!(tokens.get(at + 1), Some(Token::Comma | Token::RParen));
+    if !ends || !FIELDS.contains(&name) || !is_name(tokens[at], name) {
+        return None;
+    }
+    let mut depth = 0_usize;
+    for (before, token) in tokens[..at].iter().enumerate().rev() {
+        match token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth > 0 => depth -= 1,
+            Token::SingleQuotedString(_) if depth == 0 => return None,
+            Token::LParen => {
+                let called = tokens[before.checked_sub(1)?];
+                return FUNCTIONS.into_iter().find(|function| is_name(called, function));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn is_word(token: &Token, keyword: Keyword) -> bool {
@@ -516,6 +549,27 @@ mod tests {
         assert_eq!(of_value(message, "SELECT 1 FROM m WHERE sentiment = positive"), listed("positive"));
         assert_eq!(of_value(message, "SELECT 1 FROM m WHERE sentiment IN (Positive, neutral)"), listed("Positive"));
         assert_eq!(of_value("unknown column `tag`; did you mean tags?", "SELECT 1 WHERE a = \"tag\""), None);
+    }
+
+    #[test]
+    fn a_field_without_quotes_is_named() {
+        let message = "unknown column `day`; available: aid, published_at";
+        let told = |function: &str| Some(format!("unknown column `day`; write {function}('day', t)"));
+        let cases = [
+            ("SELECT date_trunc(DAY, published_at)", told("date_trunc")),
+            ("SELECT DATE_TRUNC(published_at, DAY)", told("date_trunc")),
+            ("SELECT date_trunc(date(published_at, 'x'), day), 1", told("date_trunc")),
+            ("SELECT sum(1), date_part(day, max(t))", told("date_part")),
+            // The first argument is the field already.
+            ("SELECT date_trunc('day', day)", None),
+            ("SELECT date_trunc('day', t), day", None),
+            ("SELECT date_trunc('day', day + t)", None),
+            ("SELECT max(day)", None),
+            ("SELECT day", None),
+            ("SELECT date_trunc(\"day\", t)", None),
+        ];
+        each(cases, |(text, told)| assert_eq!(of_value(message, text), told, "{text}"));
+        assert_eq!(of_value("unknown column `nope`; available: aid", "SELECT date_trunc(nope, t)"), None);
     }
 
     #[test]

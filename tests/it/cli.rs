@@ -749,6 +749,11 @@ fn suggestions_are_names_that_were_meant() {
         ("SELECT week(published_at) FROM mentions", "unknown function `week`; write date_part('week', t)"),
         ("SELECT quarter(published_at) FROM mentions", "unknown function `quarter`; write date_part('quarter', t)"),
         ("SELECT dayofweek(published_at) FROM mentions", "unknown function `dayofweek`; write date_part('dow', t)"),
+        ("SELECT date_trunc(DAY, published_at) FROM mentions", "unknown column `day`; write date_trunc('day', t)"),
+        (
+            "SELECT DATE_TRUNC(published_at, month) FROM mentions",
+            "unknown column `month`; write date_trunc('month', t)",
+        ),
         ("SELECT GROUP_CONCAT(id) FROM mentions", "unknown function `group_concat`; write string_agg(x, ',')"),
         ("SELECT date(published_at) FROM mentions", "unknown function `date`; write t::date"),
         ("SELECT sign(reach) FROM mentions", "unknown function `sign`; write signum(x)"),
