@@ -775,6 +775,17 @@ fn suggestions_are_names_that_were_meant() {
         ("SELECT id FROM mentions WHERE aid = 183772 && reach = 5", "between conditions, write AND"),
         ("SELECT id FROM mentions WHERE reach > 5 || language = 'en'", "between conditions, write OR"),
         ("SELECT title FROM [mentions]", "write mentions instead of [mentions]"),
+        ("SELECT id FROM mentions WHERE date = '2026-06-01'", "unknown column `date`; did you mean published_at?"),
+        ("SELECT created_at FROM mentions", "unknown column `created_at`; did you mean published_at?"),
+        ("SELECT count(*) n FROM mentions WHERE n > 3", "`n` is the name of a result; write its expression"),
+        (
+            "SELECT id FROM mentions WHERE hashtags = 'x'",
+            "List(Utf8) = Utf8; to find an item of a list, write 'x' = ANY(list)",
+        ),
+        ("SELECT extra.x FROM mentions", "a text has no fields; for a field of JSON, write x->>'field'"),
+        ("SELECT lower(reach) FROM mentions", "wrong arguments for `lower`: lower(Int64)"),
+        ("SELECT id FROM mentions WHERE reach", "a condition cannot be a value of type Int64; write a comparison"),
+        ("SELECT title + text FROM mentions", "cannot compute Utf8 + Utf8; to join texts, write a || b"),
     ];
     each(cases, |(sql, said)| {
         let line = refused(&["-c", sql]);
