@@ -9,8 +9,10 @@
 //! the log.
 
 mod engine;
+mod mistyped;
 pub(crate) mod notice;
 mod phrase;
+mod synonyms;
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -127,7 +127,9 @@ pub use savedsearch_clock::Clock;
 pub use savedsearch_simulator as simulator;
 pub use session::{install, now, session, session_config, session_of, sql};
 #[cfg(feature = "store")]
-pub use store::{Compacted, Erase, Erased, Export, Exported, Holding, Indexed, StoreStatistics, has_store};
+pub use store::{
+    Compacted, Erase, Erased, Export, Exported, Holding, Indexed, StoreStatistics, check_missing_store, has_store,
+};
 #[cfg(feature = "store")]
 pub use sync::{
     Alert, Claim, CutStep, Due, NewMentions, ReadMentions, SyncOptions, SyncStep, Synced, Watch, Webhook, sync,

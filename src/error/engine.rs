@@ -9,7 +9,9 @@ use std::io;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
-use super::{Error, ErrorKind, Phrase, between, chain, memory_advice, nearest_name, one_line};
+use super::mistyped::{mistyped, wrong_types};
+use super::synonyms::meant_column;
+use super::{Error, ErrorKind, Phrase, between, chain, memory_advice, one_line};
 
 /// Returns our own error in an error of the engine, or one of kind [`ErrorKind::Query`] that describes the engine's.
 pub(crate) fn own_or_query(error: &DataFusionError) -> Error {
@@ -191,33 +193,6 @@ fn unread(text: &str) -> Option<String> {
     None
 }
 
-/// The message for operands and arguments of the wrong type, or outside of GROUP BY.
-fn mistyped(text: &str) -> Option<String> {
-    if let Some(name) = between(text, "Function '", "' failed to match any signature") {
-        return Some(format!("wrong types of arguments for `{name}`"));
-    }
-    if let Some(column) = between(text, "column \"", "\" must appear in the GROUP BY clause") {
-        return Some(format!("column `{column}` must be in GROUP BY or inside an aggregate function"));
-    }
-    if let Some(types) = text.strip_prefix("Cannot infer common argument type for comparison operation ") {
-        let dates = types.contains("Timestamp") || types.contains("Date");
-        let advice = if dates { "; write dates in single quotes: '2026-05-01'" } else { "" };
-        return Some(format!("cannot compare {types}{advice}"));
-    }
-    if let Some(types) = between(text, "Cannot coerce arithmetic expression ", " to valid types") {
-        let dates = types.contains("Timestamp") || types.contains("Date");
-        let advice = if dates { "; for spans of time use INTERVAL '7 days'" } else { "" };
-        return Some(format!("cannot compute {types}{advice}"));
-    }
-    if let Some(line) = wrong_types(text).or_else(|| not_an_array(text)) {
-        return Some(line);
-    }
-    if text == "ANY in LIKE expression" {
-        return Some("LIKE ANY takes an array, such as ARRAY['a%', 'b%']".to_owned());
-    }
-    None
-}
-
 /// The message for a statement or a type that the engine does not have.
 fn refused(text: &str) -> Option<String> {
     if text.starts_with("SET variant not implemented yet") {
@@ -293,44 +268,6 @@ fn unknown_name(text: &str) -> Option<String> {
         return Some(format!("unknown table `{}`", name.trim_start_matches("savedsearch.v4.")));
     }
     None
-}
-
-/// The message for an expression whose parts have no common type.
-fn wrong_types(text: &str) -> Option<String> {
-    if let Some(types) = between(text, "Failed to coerce types ", " in BETWEEN expression") {
-        return Some(format!("BETWEEN cannot compare {types}"));
-    }
-    if let Some(types) = between(text, "Failed to coerce then (", ") to common types in CASE WHEN expression") {
-        let types = types.trim_end_matches(") and else (None").replacen(") and else (", ", ", 1);
-        return Some(format!("the results of CASE have no common type: {types}"));
-    }
-    if let Some(types) = between(text, "Failed to coerce case (", ") to common types in CASE WHEN expression") {
-        return Some(format!("CASE cannot compare {}", types.replacen(") and when (", " with ", 1)));
-    }
-    let types = between(text, "There isn't a common type to coerce ", " in ")?;
-    let (_, operator) = text.split_once(" in ")?;
-    let operator = operator.split_once(" expression").map_or(operator, |(operator, _)| operator);
-    Some(format!("{operator} compares text, not {types}; cast the operands: x::varchar"))
-}
-
-/// The message for an argument that is not an array. The engine computes ANY and ALL by functions of arrays.
-fn not_an_array(text: &str) -> Option<String> {
-    let (name, given) = match text.split_once(" does not support type ") {
-        Some(refused) => refused,
-        None => (
-            between(text, "Failed to coerce arguments to satisfy a call to '", "'")?,
-            between(text, ": coercion from ", " to the signature ").filter(|_| text.contains("ArraySignature("))?,
-        ),
-    };
-    if given.split('(').next().is_some_and(|kind| kind.ends_with("List")) {
-        return None;
-    }
-    let takes = match name {
-        "array_has" | "array_position" | "cardinality" => format!("ANY, ALL and `{name}` take"),
-        name if name.starts_with("array_") => format!("`{name}` takes"),
-        _ => return None,
-    };
-    Some(format!("{takes} an array, such as ARRAY['a', 'b']"))
 }
 
 /// The message for a statement that the engine does not know.
@@ -416,7 +353,7 @@ fn unknown_column(field: &Column, valid: &[Column]) -> String {
     let plain =
         name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());
     let unnests = known.iter().any(|name| name.starts_with("UNNEST("));
-    let advice = match nearest_name(name, &known) {
+    let advice = match meant_column(name, &known) {
         Some(near) => format!("did you mean {near}?"),
         None if unnests => {
             "a query with unnest sorts by what it selects; select the column as well, or use unnest in FROM".to_owned()

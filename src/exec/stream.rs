@@ -48,7 +48,7 @@ use crate::client::{Completeness, Prefetch, QuerySpan, Scan, read_pages};
 use crate::config::SessionSettings;
 use crate::connection::{Query, QueryContext};
 use crate::decode::Decoded;
-use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting, shortened};
+use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting, nearest, shortened};
 use crate::profile::TableKind;
 use crate::pushdown::Aids;
 #[cfg(feature = "store")]
@@ -86,7 +86,10 @@ pub(super) fn run(
         }
         driver.counters.spent(&driver.scan);
         if !found {
-            driver.note_case();
+            match driver.config.spec.kind {
+                TableKind::List => driver.note_names(),
+                _ => driver.note_case(),
+            }
         }
     };
     let stream = stream.map_err(move |error| connection.client().redacted(error));
@@ -586,6 +589,21 @@ impl Driver {
                 );
                 connection.client().log().note(&self.query.budget, None, shortened(note));
             }
+        }
+    }
+
+    /// Notes the names that no saved search has, of a query of the list that found nothing.
+    fn note_names(&self) {
+        let ScanConfig { connection, plan, .. } = self.config.as_ref();
+        let Some(searches) = connection.known_searches() else { return };
+        let names: Vec<&str> = searches.iter().map(|(_, name)| name.as_str()).collect();
+        for name in plan.compared.values().flatten().filter(|name| !names.contains(&name.as_str())) {
+            let advice = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => "saved_searches lists the names".to_owned(),
+            };
+            let note = format!("nothing was found: no saved search has the name '{name}'; {advice}");
+            connection.client().log().note(&self.query.budget, None, shortened(note));
         }
     }
 

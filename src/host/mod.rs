@@ -51,4 +51,4 @@ pub use self::reload::Reload;
 pub use self::sessions::{PassThrough, Upstream};
 pub use self::settings::{Limits, ServeDocument};
 pub use self::state::{Host, HostSpec};
-pub use crate::serving::TlsSpec;
+pub use crate::serving::{TlsSpec, cannot_listen};

@@ -65,7 +65,7 @@ pub(crate) struct ScanPlan {
     pub chosen: BTreeSet<String>,
     /// Notes to the author of the query about what is read.
     pub notes: Vec<String>,
-    /// Values by column of mentions, of which one is required.
+    /// Values by column of mentions, of which one is required; of the list, only names of saved searches.
     pub compared: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn plan_scan(
 ) -> Result<ScanPlan> {
     refuse_unsupported(table)?;
     if !table.kind.is_search() {
-        return Ok(ScanPlan::of_list(conjuncts));
+        return Ok(ScanPlan::of_list(table, conjuncts));
     }
     let columns = QuestionColumns::of(table);
     let mut known = Known::read(conjuncts, &columns);
@@ -195,10 +195,12 @@ impl ScanPlan {
     }
 
     /// Creates the plan of the list, which takes no parameters.
-    fn of_list(conjuncts: &[Expr]) -> Self {
+    fn of_list(table: &TableSpec, conjuncts: &[Expr]) -> Self {
         let contradiction = conjuncts.iter().any(never);
         let aids = if contradiction { Aids::Given(Vec::new()) } else { Aids::NotNeeded };
-        Self { exact: conjuncts.iter().all(always), ..Self::new(RequestPlan::list(), aids) }
+        let mut known = Known::read(conjuncts, &QuestionColumns::of(table));
+        let compared = known.values.remove_entry("name").into_iter().collect();
+        Self { exact: conjuncts.iter().all(always), compared, ..Self::new(RequestPlan::list(), aids) }
     }
 
     /// True if the service returns exactly the rows that satisfy all conjuncts, except for bounds within a second.

@@ -10,17 +10,20 @@ use crate::error::{Error, ErrorKind, Result};
 /// Binds an address; port 0 picks a free one. Returns the address with its port.
 ///
 /// # Errors
-/// [`ErrorKind::Unavailable`] for an address that another program uses, or that this machine does not have now, and
-/// [`ErrorKind::Config`] for one that cannot be used.
+/// Those of [`cannot_listen`].
 pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let bound = TcpListener::bind(address).await;
     let bound = bound.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
-    bound.map_err(|error| {
-        let told = Error::new(kind(&error), format!("cannot listen on {address}: {error}"));
-        let any = if address.is_ipv4() { "0.0.0.0" } else { "[::]" };
-        let advice = format!("use an address of this machine; {any}:{} stands for all of them", address.port());
-        if error.kind() == io::ErrorKind::AddrNotAvailable { told.advice(advice) } else { told }
-    })
+    bound.map_err(|error| cannot_listen(address, &error))
+}
+
+/// Error of an address that could not be bound: [`ErrorKind::Unavailable`] for one that another program uses, or that this machine
+/// does not have now, and [`ErrorKind::Config`] for one that cannot be used.
+pub fn cannot_listen(address: SocketAddr, error: &io::Error) -> Error {
+    let told = Error::new(kind(error), format!("cannot listen on {address}: {error}"));
+    let any = if address.is_ipv4() { "0.0.0.0" } else { "[::]" };
+    let advice = format!("use an address of this machine; {any}:{} stands for all of them", address.port());
+    if error.kind() == io::ErrorKind::AddrNotAvailable { told.advice(advice) } else { told }
 }
 
 /// An address may become free, or appear, while the configuration stays as it is.

@@ -7,6 +7,7 @@ mod task;
 mod tls;
 
 pub(crate) use self::bind::bind;
+pub use self::bind::cannot_listen;
 pub(crate) use self::operations::{Operated, Trouble, operate};
 #[cfg(any(feature = "distributed", feature = "flight"))]
 pub(crate) use self::task::Serving;

@@ -59,17 +59,29 @@ pub(crate) fn place_of_name(message: &str, text: &str) -> Option<(usize, usize)>
 }
 
 /// A message about an unknown column, with what a value is written in, if the text has the name as an operand to compare with or in
-/// an IN list. It takes the place of the list of columns if the name is in double quotes.
+/// an IN list, or as the field of `date_trunc(DAY, t)`; or with the advice for the name of a result. It takes the place of the list
+/// of columns for a field and a result, and if the name is in double quotes.
 pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
-    let (problem, _) = message.split_once("; available: ")?;
+    let (problem, advice) = message.split_once("; ")?;
     let name = problem.strip_prefix("unknown column `")?.strip_suffix('`')?;
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize().ok()?;
     let tokens: Vec<&Token> = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    if names_result(&tokens, name) {
+        return Some(format!(
+            "{problem}: `{name}` is the name of a result; write its expression, or HAVING for an aggregate"
+        ));
+    }
+    if !advice.starts_with("available: ") {
+        return None;
+    }
     let quoted =
         |token: &Token| matches!(token, Token::Word(word) if word.quote_style == Some('"') && word.value == name);
     let is_value = |at: usize| quoted(tokens[at]) && is_compared(&tokens[..at]);
     if (0..tokens.len()).any(is_value) {
         return Some(format!("{problem}; {}", value_in_quotes(name)));
+    }
+    if let Some(function) = (0..tokens.len()).find_map(|at| function_of_field(&tokens, at, name)) {
+        return Some(format!("{problem}; write {function}('{name}', t)"));
     }
     let plain = |at: usize| match tokens[at] {
         Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name) => {
@@ -80,6 +92,48 @@ pub(crate) fn of_value(message: &str, text: &str) -> Option<String> {
     };
     let value = (0..tokens.len()).find_map(plain)?;
     Some(format!("{message}; for a text, write '{value}'"))
+}
+
+/// The function to which the token at a position is passed as a field of a time, if it is this name: `DAY` in `date_trunc(DAY, t)`
+/// and, as in BigQuery, in `date_trunc(t, DAY)`.
+fn function_of_field(tokens: &[&Token], at: usize, name: &str) -> Option<&'static str> {
+    const FUNCTIONS: [&str; 2] = ["date_trunc", "date_part"];
+    let ends = matches!(tokens.get(at + 1), Some(Token::Comma | Token::RParen));
+    if !ends || !PARTS.contains(&name) || !is_name(tokens[at], name) {
+        return None;
+    }
+    let mut depth = 0_usize;
+    for (before, token) in tokens[..at].iter().enumerate().rev() {
+        match token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth > 0 => depth -= 1,
+            Token::SingleQuotedString(_) if depth == 0 => return None,
+            Token::LParen => {
+                let called = tokens[before.checked_sub(1)?];
+                return FUNCTIONS.into_iter().find(|function| is_name(called, function));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// True if the text gives the name to a result, as in `count(*) AS n` and `count(*) n`.
+fn names_result(tokens: &[&Token], name: &str) -> bool {
+    (1..tokens.len()).any(|at| {
+        let before = tokens[at - 1];
+        let is_given = is_word(before, Keyword::AS) || *before == Token::RParen;
+        let ends = tokens.get(at + 1).is_none_or(|&next| *next == Token::Comma || is_word(next, Keyword::FROM));
+        is_given && ends && is_name(tokens[at], name)
+    })
+}
+
+/// True for a name without quotes.
+fn is_name(token: &Token, name: &str) -> bool {
+    match token {
+        Token::Word(word) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name),
+        _ => false,
+    }
 }
 
 fn is_word(token: &Token, keyword: Keyword) -> bool {
@@ -130,7 +184,24 @@ fn elsewhere(text: &str, message: &str) -> Option<String> {
     if message.starts_with("Cannot cast string '") || message.starts_with("invalid date '") {
         return cast_column(text, message).map(|name| format!("`{name}` has this value; TRY_CAST is NULL for it"));
     }
-    (message.contains("found: [") || message.contains("List(")).then(|| name_in_brackets(text)).flatten()
+    let of_brackets = || name_in_brackets(text).or_else(|| list_and_item(message));
+    (message.contains("found: [") || message.contains("List(")).then(of_brackets).flatten()
+}
+
+/// Advice on a list that is compared with a value that may be an item of it.
+fn list_and_item(message: &str) -> Option<String> {
+    // The line of the text may follow.
+    let types = message.split(" (line ").next()?;
+    let (left, right) = match types.strip_prefix("cannot compare ") {
+        Some(types) => types.split_once(" = ").or_else(|| types.split_once(" != "))?,
+        None => types.strip_prefix("IN cannot compare ")?.split_once(" with ")?,
+    };
+    let item_of = |list: &str, item: &str| {
+        let items = list.strip_prefix("List(").and_then(|list| list.strip_suffix(')'));
+        items.is_some_and(|items| item.split(", ").all(|item| item == items))
+    };
+    (item_of(left, right) || item_of(right, left))
+        .then(|| "to find an item of a list, write 'x' = ANY(list)".to_owned())
 }
 
 /// The column that has the value of a failed cast, if all casts of the text are of this column, or of other values.
@@ -519,11 +590,56 @@ mod tests {
     }
 
     #[test]
+    fn a_field_without_quotes_is_named() {
+        let message = "unknown column `day`; available: aid, published_at";
+        let told = |function: &str| Some(format!("unknown column `day`; write {function}('day', t)"));
+        let cases = [
+            ("SELECT date_trunc(DAY, published_at)", told("date_trunc")),
+            ("SELECT DATE_TRUNC(published_at, DAY)", told("date_trunc")),
+            ("SELECT date_trunc(date(published_at, 'x'), day), 1", told("date_trunc")),
+            ("SELECT sum(1), date_part(day, max(t))", told("date_part")),
+            // The first argument is the field already.
+            ("SELECT date_trunc('day', day)", None),
+            ("SELECT date_trunc('day', t), day", None),
+            ("SELECT date_trunc('day', day + t)", None),
+            ("SELECT max(day)", None),
+            ("SELECT day", None),
+            ("SELECT date_trunc(\"day\", t)", None),
+        ];
+        each(cases, |(text, told)| assert_eq!(of_value(message, text), told, "{text}"));
+        assert_eq!(of_value("unknown column `nope`; available: aid", "SELECT date_trunc(nope, t)"), None);
+    }
+
+    #[test]
+    fn the_name_of_a_result_is_named() {
+        let told = "unknown column `n`: `n` is the name of a result; write its expression, or HAVING for an aggregate";
+        for message in ["unknown column `n`; available: id, aid", "unknown column `n`; did you mean m?"] {
+            for text in [
+                "SELECT count(*) AS n FROM m WHERE n > 3",
+                "SELECT count(*) n FROM m WHERE n > 3",
+                "SELECT reach AS N, n / 2 FROM m",
+                "SELECT reach / 2 AS n, id FROM m WHERE n > 3",
+            ] {
+                assert_eq!(of_value(message, text).as_deref(), Some(told), "{text}");
+            }
+            for text in [
+                "SELECT id FROM m AS n WHERE n > 3",
+                "SELECT cast(a AS n) FROM m",
+                "SELECT count(*) AS \"n\" FROM m",
+                "SELECT n FROM m",
+            ] {
+                assert_eq!(of_value(message, text), None, "{text}");
+            }
+        }
+    }
+
+    #[test]
     fn operators_and_brackets_of_other_languages_are_named() {
         let list = "`array_has_any` takes an array, such as ARRAY['a', 'b']";
         let and = Some("&& compares lists; between conditions, write AND");
         let or = Some("|| joins texts; between conditions, write OR");
         let title = Some("brackets make a list: for the name, write title instead of [title]");
+        let item = Some("to find an item of a list, write 'x' = ANY(list)");
         let cases = [
             ("SELECT 1 FROM m WHERE aid = 1 && reach = 5", list, and),
             ("SELECT array_has_any(reach, 1), '&&' FROM m", list, None),
@@ -536,6 +652,10 @@ mod tests {
             ("SELECT 1 FROM m WHERE [title] = 'x'", "cannot compare List(Utf8) = Int64", title),
             ("SELECT m.[title] FROM m", "syntax error: Expected: an identifier or a '*' after '.', found: [", title),
             ("SELECT hashtags[1] = 1 FROM m", "cannot compare List(Utf8) = Int64", None),
+            ("SELECT 1 FROM m WHERE hashtags = 'x'", "cannot compare List(Utf8) = Utf8", item),
+            ("SELECT 1\nFROM m WHERE 'x' <> hashtags", "cannot compare Utf8 != List(Utf8) (line 2)", item),
+            ("SELECT 1 FROM m WHERE hashtags IN ('x', 'y')", "IN cannot compare List(Utf8) with Utf8, Utf8", item),
+            ("SELECT 1 FROM m WHERE hashtags > 'x'", "cannot compare List(Utf8) > Utf8", None),
         ];
         each(cases, |(text, message, told)| assert_eq!(as_written(text, message, None).as_deref(), told, "{text}"));
     }

@@ -340,12 +340,14 @@ pub struct Output {
     sheets: usize,
 }
 
-/// Content of a file, for the line at its end.
+/// Content of the results, for the line at their end.
 #[derive(Debug, Default)]
 struct Written {
     rows: usize,
     requests: u64,
     incomplete: bool,
+    /// Set if a result is one of a service.
+    is_of_service: bool,
 }
 
 #[derive(Debug)]
@@ -474,18 +476,33 @@ impl Output {
         matches!(self.target, Target::File { .. })
     }
 
-    /// Counts the rows and requests of a result.
-    pub(super) fn count(&mut self, rows: usize, requests: u64, incomplete: bool) {
+    /// Counts the rows of a result.
+    pub(super) fn count_rows(&mut self, rows: usize) {
         self.written.rows += rows;
-        self.written.requests += requests;
-        self.written.incomplete |= incomplete;
     }
 
-    /// Line about a file that is complete, such as `wrote week.csv: 1,524 rows · 16 requests · complete`; `None` for other
-    /// targets, and without a result.
+    /// Counts the requests of a result that is one of a service.
+    pub(super) fn count_requests(&mut self, requests: u64) {
+        self.written.requests += requests;
+        self.written.is_of_service = true;
+    }
+
+    /// Notes that rows of a result are missing.
+    pub(super) fn lacks_rows(&mut self) {
+        self.written.incomplete = true;
+    }
+
+    /// Line about results that are complete, such as `wrote week.csv: 1,524 rows · 16 requests · complete`. Results that go
+    /// elsewhere than to a file have one without its name, if one of them is of a service and no person sees them arrive at a
+    /// terminal. `None` without a result.
     pub(super) fn summary(&self) -> Option<String> {
-        let Target::File { name, .. } = &self.target else { return None };
-        let Written { rows, requests, incomplete } = self.written;
+        let Written { rows, requests, incomplete, is_of_service } = self.written;
+        let wrote = match &self.target {
+            Target::File { name, .. } => format!("wrote {}: ", name.display()),
+            Target::Device(_) if is_of_service => String::new(),
+            Target::Stdout if is_of_service && !io::stdout().is_terminal() => String::new(),
+            Target::Stdout | Target::Device(_) => return None,
+        };
         let results = match self.results {
             0 => return None,
             1 => String::new(),
@@ -493,7 +510,7 @@ impl Output {
         };
         let requests = if requests == 0 { "no requests".to_owned() } else { counted(requests, "request") };
         let complete = if incomplete { "INCOMPLETE" } else { "complete" };
-        Some(format!("wrote {}: {results}{} · {requests} · {complete}", name.display(), counted(rows as u64, "row")))
+        Some(format!("{wrote}{results}{} · {requests} · {complete}", counted(rows as u64, "row")))
     }
 
     pub(super) fn is_stdout(&self) -> bool {

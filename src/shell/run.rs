@@ -466,7 +466,13 @@ impl Shell {
             eprintln!("note: {columns} hidden: terminal too narrow; use \\x or --format csv to see all");
         }
         let (spent, windows) = (spent(&plan), windows(&plan));
-        output.count(shown.rows, spent.requests, warned || spent.incomplete > 0);
+        output.count_rows(shown.rows);
+        if spent.requests > 0 || !windows.is_empty() {
+            output.count_requests(spent.requests);
+        }
+        if warned || spent.incomplete > 0 {
+            output.lacks_rows();
+        }
         Ok(Some(Report { shown: Some(shown), planning, first, elapsed, spent, windows, warned }))
     }
 
@@ -689,7 +695,7 @@ pub(super) fn write(schema: &SchemaRef, batches: &[RecordBatch], output: &mut Ou
     }
     let shown = finish(result)?;
     output.ended();
-    output.count(shown.rows, 0, false);
+    output.count_rows(shown.rows);
     Ok(shown)
 }
 

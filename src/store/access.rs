@@ -8,7 +8,7 @@ use std::path::Path;
 #[cfg(feature = "shared")]
 use super::bucket::Bucket;
 use super::catalog;
-use super::files::{NO_SPACE, has_no_space};
+use super::files::{NO_SPACE, has_no_space, is_full, probe};
 use super::storage::Storage;
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "shared")]
@@ -27,6 +27,23 @@ pub fn has_store(location: &Location, catalog: Option<&CatalogUrl>) -> Result<bo
             Location::Folder(folder) => has_catalog(folder),
             Location::Bucket(_) => Err(without_catalog(location)),
         },
+    }
+}
+
+/// Checks that a missing store could be created, without creating it: a file without a name is written to the folder, or to the
+/// nearest one above it that exists. Returns the reason if the disk lacks space, so that connections would do without a store.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if nothing can be written there for another reason, which connections refuse.
+#[doc(hidden)]
+pub fn check_missing_store(location: &Location) -> Result<Option<Error>> {
+    /// Size in bytes that an empty store does not exceed.
+    const EMPTY: usize = 512 << 10;
+    let Location::Folder(folder) = location else { return Ok(None) };
+    let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    match probe(existing, EMPTY).map_err(|error| inaccessible(folder, &error)) {
+        Err(full) if is_full(&full) => Ok(Some(full)),
+        other => other.map(|()| None),
     }
 }
 

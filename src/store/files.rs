@@ -623,18 +623,18 @@ pub(crate) fn has_no_space(error: &io::Error) -> bool {
 
 /// True if nothing fits on the disk of a folder, for errors that do not name their cause.
 pub(crate) fn is_disk_full(folder: &Path) -> bool {
-    probe(folder).is_err_and(|error| has_no_space(&error))
+    probe(folder, PROBED).is_err_and(|error| has_no_space(&error))
 }
 
 /// Returns the reason why nothing can be written to a folder; `None` if something can.
 pub(super) fn refusal(folder: &Path) -> Option<Error> {
-    let error = probe(folder).err()?;
+    let error = probe(folder, PROBED).err()?;
     Some(if has_no_space(&error) { full(folder) } else { failed("write to", folder, &error) })
 }
 
-/// Tries to write to a folder.
-fn probe(folder: &Path) -> io::Result<()> {
-    tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&[1; PROBED]))
+/// Tries to write a number of bytes to a folder.
+pub(super) fn probe(folder: &Path, bytes: usize) -> io::Result<()> {
+    tempfile::tempfile_in(folder).and_then(|mut file| file.write_all(&vec![1; bytes]))
 }
 
 #[cfg(test)]

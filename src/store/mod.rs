@@ -53,7 +53,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use savedsearch_clock::Clock;
 use tokio::time::Instant;
 
-pub use self::access::has_store;
+pub use self::access::{check_missing_store, has_store};
 #[cfg(all(feature = "distributed", feature = "shared"))]
 pub(crate) use self::bucket::objects_of;
 pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};

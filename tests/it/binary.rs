@@ -90,11 +90,14 @@ fn without_a_base_url_it_answers_from_demo_data_and_says_so() {
     let output = run(&["sql", "--format", "csv", "-c", "SELECT id, source FROM mentions LIMIT 3"]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(out(&output).lines().count(), 4);
+    let told = err(&output);
+    let (notes, summary) = told.split_once("3 rows · ").unwrap_or_else(|| panic!("{told}"));
     assert_eq!(
-        err(&output),
+        notes,
         "note: no --base-url: using built-in demo data\n\
          note: no time filter: reading the last 7 days; add `published_at >= …` or `duration = '…'` to change this\n"
     );
+    assert!(summary.contains(" request") && summary.ends_with(" · complete\n"), "{summary}");
     let output = run(&["--quiet", "sql", "--format", "csv", "-c", "SELECT id, source FROM mentions LIMIT 3"]);
     assert_eq!((out(&output).lines().count(), err(&output).as_str()), (4, ""));
     let output = savedsearch(&["sql", "-c", "SELECT 1"]).env("SAVEDSEARCH_API_KEY", "x").output().unwrap();
@@ -158,7 +161,7 @@ fn a_table_that_nobody_looks_at_is_whole() {
     let table = out(&output);
     let columns = |line: &str| line.matches(" | ").count();
     assert!(columns(table.lines().nth(1).unwrap()) > 25 && !table.contains('…'), "{table}");
-    assert_eq!((table.lines().count(), err(&output)), (7, String::new()), "{table}");
+    assert_eq!((table.lines().count(), err(&output).as_str()), (7, "3 rows · 1 request · complete\n"), "{table}");
 }
 
 #[test]
@@ -253,7 +256,7 @@ fn every_format_prints() {
         let output = service.sql(&["--format", format, "-c", sql]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
         assert_eq!(out(&output).lines().count(), lines, "{format}\n{}", out(&output));
-        assert!(err(&output).is_empty(), "{}", err(&output));
+        assert_eq!(err(&output), "4 rows · 1 request · complete\n");
         let empty = service.sql(&["--format", format, "-c", &sql.replace("LIMIT 4", "LIMIT 0")]).output().unwrap();
         assert_eq!(empty.status.code(), Some(0), "{}", err(&empty));
     });
@@ -1309,8 +1312,34 @@ fn a_check_names_the_store() {
     let mut command =
         savedsearch(&["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "serve", "--check"]);
     command.args(["--listen", "127.0.0.1:0"]).env("SAVEDSEARCH_API_KEY", "demo-key-comms");
-    let told = err(&command.output().unwrap());
-    assert!(told.contains(&format!("store {}: ok\n", store.canonicalize().unwrap().display())), "{told}");
+    let mut told = || err(&command.output().unwrap());
+    let missing = told();
+    let line = format!("store {}: missing; the server creates it when it starts\n", store.display());
+    assert!(missing.contains(&line) && missing.ends_with("configuration: ok\n"), "{missing}");
+    assert!(!store.exists(), "a check creates nothing");
+    fs::create_dir(&store).unwrap();
+    assert!(told().contains(&line) && fs::read_dir(&store).unwrap().next().is_none(), "nor in an empty folder");
+    let options = ["--base-url", &service.base_url, "--store", store.to_str().unwrap(), "sql", "-c", "SELECT 1"];
+    let made = savedsearch(&options).env("SAVEDSEARCH_API_KEY", "demo-key-comms").output().unwrap();
+    assert!(made.status.success(), "{}", err(&made));
+    let existing = told();
+    assert!(existing.contains(&format!("store {}: ok\n", store.canonicalize().unwrap().display())), "{existing}");
+}
+
+/// The folder of a store cannot be created below a file.
+#[test]
+fn a_check_refuses_a_store_that_a_start_cannot_create() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let store = file.join("store");
+    for start in [&["serve", "--check"][..], &["serve"]] {
+        let options = ["--base-url", "http://127.0.0.1:9/v4", "--store", store.to_str().unwrap()];
+        let mut command = savedsearch(&[&options[..], start, &["--listen", "127.0.0.1:0"]].concat());
+        let output = command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").stdin(Stdio::null()).output().unwrap();
+        let line = format!("error: cannot open the store in {}: ", store.display());
+        assert!(output.status.code() == Some(1) && err(&output).contains(&line), "{start:?}: {}", err(&output));
+    }
 }
 
 #[test]
@@ -1573,6 +1602,18 @@ fn an_address_in_use_is_no_mistake_of_the_configuration() {
         let line = format!("error: cannot listen on {address}: ");
         assert!(output.status.code() == Some(1) && told.contains(&line), "{arguments:?}: {told}");
         assert_eq!(told.contains("; choose another address with --listen"), arguments[0] == "ui", "{told}");
+    }
+    // Of an address that this machine does not have (RFC 5737), a check says what a start says.
+    let open = ["serve", "--auth", "pass-through", "--insecure", "--base-url", "http://127.0.0.1:9/v4"];
+    for arguments in [
+        &[&open[..], &["--listen", "192.0.2.1:8080"]].concat()[..],
+        &[&open[..], &["--listen", "192.0.2.1:8080", "--check"]].concat()[..],
+        &["simulate", "--listen", "192.0.2.1:8080"][..],
+    ] {
+        let output = run(arguments);
+        let told = err(&output);
+        let line = "; use an address of this machine; 0.0.0.0:8080 stands for all of them\n";
+        assert!(output.status.code() == Some(1) && told.ends_with(line), "{arguments:?}: {told}");
     }
 }
 

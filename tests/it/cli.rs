@@ -749,6 +749,11 @@ fn suggestions_are_names_that_were_meant() {
         ("SELECT week(published_at) FROM mentions", "unknown function `week`; write date_part('week', t)"),
         ("SELECT quarter(published_at) FROM mentions", "unknown function `quarter`; write date_part('quarter', t)"),
         ("SELECT dayofweek(published_at) FROM mentions", "unknown function `dayofweek`; write date_part('dow', t)"),
+        ("SELECT date_trunc(DAY, published_at) FROM mentions", "unknown column `day`; write date_trunc('day', t)"),
+        (
+            "SELECT DATE_TRUNC(published_at, month) FROM mentions",
+            "unknown column `month`; write date_trunc('month', t)",
+        ),
         ("SELECT GROUP_CONCAT(id) FROM mentions", "unknown function `group_concat`; write string_agg(x, ',')"),
         ("SELECT date(published_at) FROM mentions", "unknown function `date`; write t::date"),
         ("SELECT sign(reach) FROM mentions", "unknown function `sign`; write signum(x)"),
@@ -770,6 +775,17 @@ fn suggestions_are_names_that_were_meant() {
         ("SELECT id FROM mentions WHERE aid = 183772 && reach = 5", "between conditions, write AND"),
         ("SELECT id FROM mentions WHERE reach > 5 || language = 'en'", "between conditions, write OR"),
         ("SELECT title FROM [mentions]", "write mentions instead of [mentions]"),
+        ("SELECT id FROM mentions WHERE date = '2026-06-01'", "unknown column `date`; did you mean published_at?"),
+        ("SELECT created_at FROM mentions", "unknown column `created_at`; did you mean published_at?"),
+        ("SELECT count(*) n FROM mentions WHERE n > 3", "`n` is the name of a result; write its expression"),
+        (
+            "SELECT id FROM mentions WHERE hashtags = 'x'",
+            "List(Utf8) = Utf8; to find an item of a list, write 'x' = ANY(list)",
+        ),
+        ("SELECT extra.x FROM mentions", "a text has no fields; for a field of JSON, write x->>'field'"),
+        ("SELECT lower(reach) FROM mentions", "wrong arguments for `lower`: lower(Int64)"),
+        ("SELECT id FROM mentions WHERE reach", "a condition cannot be a value of type Int64; write a comparison"),
+        ("SELECT title + text FROM mentions", "cannot compute Utf8 + Utf8; to join texts, write a || b"),
     ];
     each(cases, |(sql, said)| {
         let line = refused(&["-c", sql]);
@@ -864,6 +880,13 @@ fn a_file_ends_with_a_line_about_its_content() {
     let redirected = last(&["-c", &format!("\\o {csv}"), "-c", newest, "-c", "\\o"]);
     assert_eq!(redirected, format!("wrote {csv}: 10 rows · 1 request · complete"));
     assert!(!last(&["-o", &csv, "SET savedsearch.max_requests = 9"]).starts_with("wrote"));
+    // A pipe and a device have no name; what needs no service is not worth a line.
+    assert_eq!(last(&[newest]), "10 rows · 1 request · complete");
+    assert_eq!(last(&["-o", "/dev/null", newest]), "10 rows · 1 request · complete");
+    assert_eq!(last(&["-c", newest, "-c", "SELECT 1"]), "2 results · 11 rows · 1 request · complete");
+    for statement in ["SELECT 1", "EXPLAIN SELECT id FROM mentions LIMIT 1", "SHOW TABLES"] {
+        assert!(last(&[statement]).starts_with("note: "), "{statement}");
+    }
 }
 
 #[test]

@@ -220,6 +220,27 @@ async fn values_in_another_case_than_the_services_are_noted_if_nothing_is_found(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_that_no_saved_search_has_is_noted() {
+    let world = service();
+    let noted = async |sql: &str| {
+        let before = world.rows("SELECT message FROM system.warnings").await.len();
+        let rows = world.rows(sql).await.len();
+        (rows, world.rows("SELECT message FROM system.warnings").await.split_off(before).concat())
+    };
+    let note =
+        |name: &str, advice: &str| vec![format!("nothing was found: no saved search has the name '{name}'; {advice}")];
+    let count = "SELECT count(*) FROM mentions m JOIN saved_searches s ON s.aid = m.aid WHERE s.name = 'acme - brand'";
+    assert_eq!(noted(count).await, (1, note("acme - brand", "did you mean 'Acme – brand'?")));
+    let list = |condition: &str| format!("SELECT aid FROM saved_searches WHERE {condition}");
+    let unknown = note("something else", "saved_searches lists the names");
+    assert_eq!(noted(&list("name = 'something else'")).await, (0, unknown));
+    // Another condition, or another name, is met.
+    assert_eq!(noted(&list("name = 'Acme – brand' AND aid = '0'")).await, (0, Vec::new()));
+    assert_eq!(noted(&list("name IN ('Acme – brand', 'something else')")).await, (1, Vec::new()));
+    assert_eq!(noted(&list("name LIKE 'something%'")).await, (0, Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_template_with_the_month_for_minutes_is_noted() {
     let world = service();
     let first = |call: &str| format!("SELECT {call}) FROM mentions WHERE aid = '{BIG}' LIMIT 1");

@@ -16,7 +16,7 @@ use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::{CATALOG, Clock, Connection, Error, session};
 use tokio::task::JoinSet;
 
-use crate::connect::{Connected, connect, key_files, pass_through};
+use crate::connect::{Connected, Stores, connect_with, key_files, pass_through};
 use crate::{Arguments, Exit, in_command};
 
 /// Permission of all users to read a file.
@@ -84,8 +84,13 @@ impl AccessArguments {
         Limits { memory_mib: self.memory.unwrap_or(limits.memory_mib), ..limits }
     }
 
-    /// Connects to the service, and reads users and certificates.
-    pub(crate) async fn read(&self, arguments: &Arguments, document: &ServeDocument) -> Result<Access, Exit> {
+    /// Connects to the service with some of its stores, and reads users and certificates.
+    pub(crate) async fn read(
+        &self,
+        arguments: &Arguments,
+        document: &ServeDocument,
+        stores: Stores,
+    ) -> Result<Access, Exit> {
         let mode = match (self.auth, &document.auth) {
             (Some(mode), _) => mode,
             (None, Some(name)) => AuthMode::from_str(name, false).map_err(|_| {
@@ -100,7 +105,7 @@ impl AccessArguments {
                 (Upstream::PassThrough(keys), demo)
             }
             AuthMode::None | AuthMode::Users => {
-                let Connected { connection, others, demo } = connect(arguments).await?;
+                let Connected { connection, others, demo } = connect_with(arguments, stores).await?;
                 secret_files.extend(key_files(arguments)?);
                 (Upstream::Own { connection, named: others }, demo)
             }

@@ -9,7 +9,7 @@ use datafusion_saved_search::config::{Environment, catalog_url, is_blank};
 use datafusion_saved_search::connections::{Connections, Named, Unavailable, WatchRule};
 use datafusion_saved_search::host::{PassThrough, ServeDocument};
 use datafusion_saved_search::simulator::{self, Running};
-use datafusion_saved_search::{CatalogUrl, Clock, Connection, Error, ErrorKind, Location, Profile, Secret};
+use datafusion_saved_search::{CatalogUrl, Clock, Connection, Error, ErrorKind, Location, Profile, Secret, has_store};
 use tracing::Level;
 
 use crate::stderr::tell;
@@ -40,8 +40,29 @@ pub(crate) struct Target {
     pub(crate) demo: Option<Running>,
 }
 
+/// Stores that a command opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stores {
+    /// All. Missing ones are created.
+    All,
+    /// Those that exist.
+    Existing,
+}
+
+impl Stores {
+    /// True if a store is opened. One that may exist is: the error of opening it says why that is not known.
+    fn opens(self, location: &Location, catalog: Option<&CatalogUrl>) -> bool {
+        self == Self::All || !matches!(has_store(location, catalog), Ok(false))
+    }
+}
+
 /// Connects to the services that arguments and environment name, or to the demo data.
 pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
+    connect_with(arguments, Stores::All).await
+}
+
+/// As [`connect`], with some of the stores.
+pub(crate) async fn connect_with(arguments: &Arguments, stores: Stores) -> Result<Connected, Exit> {
     let environment = Environment::read()?;
     let Some(config) = config_file(arguments, &environment)? else {
         if arguments.connection.is_some() {
@@ -53,17 +74,20 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
         let builder = Connection::builder(base_url, key).profile(profile).service(service).exchanges(exchanges);
         let builder = if lasts { builder.keep_estimates() } else { builder };
         let builder = if demo.is_some() { builder.shown_as(DEMO) } else { builder };
-        let builder = match given_store(arguments, &environment)? {
+        let stored = given_store(arguments, &environment)?;
+        if stored.is_some() && demo.is_some() && arguments.now.is_none() {
+            return Err(Exit::usage(MOVING));
+        }
+        let builder = match stored.filter(|(location, catalog)| stores.opens(location, catalog.as_ref())) {
             Some((location, catalog)) => {
                 let builder = builder.store_at(location);
                 let builder = match catalog {
                     Some(url) => builder.catalog(url),
                     None => builder,
                 };
-                match (demo.is_some(), arguments.now) {
-                    (true, None) => return Err(Exit::usage(MOVING)),
-                    (true, Some(now)) => builder.store_owner(format!("demo data of {now}")),
-                    (false, _) => builder,
+                match arguments.now.filter(|_| demo.is_some()) {
+                    Some(now) => builder.store_owner(format!("demo data of {now}")),
+                    None => builder,
                 }
             }
             None => builder,
@@ -87,7 +111,13 @@ pub(crate) async fn connect(arguments: &Arguments) -> Result<Connected, Exit> {
             "--catalog and SAVEDSEARCH_CATALOG cannot be combined with a configuration file; set `catalog` of its connections",
         ));
     }
-    let connections = Connections::read(&config, arguments.connection.as_deref())?;
+    let mut connections = Connections::read(&config, arguments.connection.as_deref())?;
+    for named in connections.named.values_mut() {
+        let stays_closed = |location: &Location| !stores.opens(location, named.catalog.as_ref());
+        if named.store.as_ref().is_some_and(stays_closed) {
+            (named.store, named.catalog) = (None, None);
+        }
+    }
     let (connection, others) = connections.open(arguments.insecure, |name, base_url, key| {
         let folder = arguments.record.as_ref().map(|folder| folder.join(name));
         recorded(base_url, key, folder.as_deref())
@@ -168,13 +198,26 @@ pub(crate) fn sync_settings(arguments: &Arguments) -> Result<SyncSettings, Exit>
 
 /// Returns the locations of all stores that arguments, environment or configuration file name.
 pub(crate) fn store_locations(arguments: &Arguments) -> Result<Vec<Location>, Exit> {
+    Ok(all_stores(arguments)?.into_iter().map(|(location, _)| location).collect())
+}
+
+/// Returns the locations of those stores that do not exist.
+pub(crate) fn missing_stores(arguments: &Arguments) -> Result<Vec<Location>, Exit> {
+    let mut stores = all_stores(arguments)?;
+    stores.retain(|(location, catalog)| !Stores::Existing.opens(location, catalog.as_ref()));
+    Ok(stores.into_iter().map(|(location, _)| location).collect())
+}
+
+/// Returns all stores that arguments, environment or configuration file name.
+fn all_stores(arguments: &Arguments) -> Result<Vec<StoreAt>, Exit> {
     let environment = Environment::read()?;
     Ok(match config_file(arguments, &environment)? {
         Some(config) => {
             let Connections { named, .. } = Connections::read(&config, arguments.connection.as_deref())?;
-            named.into_values().filter_map(|named| named.store).collect()
+            let store = |Named { store, catalog, .. }: Named| store.map(|location| (location, catalog));
+            named.into_values().filter_map(store).collect()
         }
-        None => given_store(arguments, &environment)?.into_iter().map(|(location, _)| location).collect(),
+        None => given_store(arguments, &environment)?.into_iter().collect(),
     })
 }
 

@@ -33,7 +33,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::config::{is_blank, variable};
 use datafusion_saved_search::error::{Term, describe, one_line};
-use datafusion_saved_search::host::HttpServer;
+use datafusion_saved_search::host::{HttpServer, cannot_listen};
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
     ChartForm, ChartOptions, CsvDialect, CsvOptions, Failure, Format, Mistake, Output, OutputOptions, Script, Shell,
@@ -661,9 +661,8 @@ async fn run_simulate(arguments: SimulateArguments, now: Option<DateTime<Utc>>) 
     }
     let delay = Duration::from_millis(delay_ms);
     let settings = Settings { clock, delay, rate_limit, faults, seed, largest_page, preset };
-    let running = simulator::start(listen, corpus.into(), settings)
-        .await
-        .map_err(|error| Exit(FAILED, Some(format!("cannot listen on {listen}: {error}"))))?;
+    let running =
+        simulator::start(listen, corpus.into(), settings).await.map_err(|error| cannot_listen(listen, &error))?;
     // Before the line that announces the server.
     let mut ending = Ending::listen()?;
     eprintln!("listening on {}", running.address());

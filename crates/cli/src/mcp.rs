@@ -18,7 +18,7 @@ use crate::access::{
     Access, AccessArguments, Reloading, check_distinct, check_services, services, warn, warn_of_expiry,
     warn_of_exposed, warn_of_unwritable,
 };
-use crate::connect::{Connected, Target, connect, serve_document, target};
+use crate::connect::{Connected, Stores, Target, connect, serve_document, target};
 use crate::serve::{LogArguments, log, settings};
 use crate::stderr::tell;
 use crate::telemetry::Telemetry;
@@ -145,7 +145,7 @@ async fn serve(arguments: &Arguments, mcp: &McpArguments) -> Result<(), Exit> {
         let spec = StdioSpec { upstream, settings, limits: of_server, mcp: limits, profiles };
         return Ok(Box::pin(serve_stdio(spec, ending.wait())).await?);
     };
-    let access = mcp.access.read(arguments, &document).await?;
+    let access = mcp.access.read(arguments, &document, Stores::All).await?;
     warn_of_exposed(&access.secret_files);
     warn_of_expiry(access.tls.as_ref());
     warn_of_unwritable(&access.upstream);

@@ -10,18 +10,18 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use console::Term;
 use datafusion::common::config::ExtensionOptions;
-use datafusion_saved_search::Clock;
 use datafusion_saved_search::config::SessionSettings;
 use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::error::{Error, describe};
 use datafusion_saved_search::flight::{FlightServer, ServerSpec};
 use datafusion_saved_search::host::{
-    Auth, Host, HostSpec, HttpServer, Reload, ServeDocument, TlsSpec, Upstream, hash_password,
+    Auth, Host, HostSpec, HttpServer, Reload, ServeDocument, TlsSpec, Upstream, cannot_listen, hash_password,
 };
 use datafusion_saved_search::postgres::{self, PostgresServer, PostgresSpec, scram_verifier};
 use datafusion_saved_search::shell::Progress;
 use datafusion_saved_search::simulator::Running;
 use datafusion_saved_search::ui::{PageSpec, serve_beside};
+use datafusion_saved_search::{Clock, check_missing_store};
 use tokio::time::Instant;
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
@@ -31,7 +31,7 @@ use crate::access::{
     Access, AccessArguments, Reloading, certificates, check_distinct, check_services, exposed, services, stores,
     validity, warn, warn_of_expiry, warn_of_exposed, warn_of_unwritable,
 };
-use crate::connect::serve_document;
+use crate::connect::{Stores, missing_stores, serve_document};
 use crate::help::print;
 use crate::stderr::{tell, write_json};
 use crate::telemetry::{Receiver, Telemetry};
@@ -329,7 +329,8 @@ struct Prepared {
 
 /// Reads and checks all that a server starts with, up to binding its addresses.
 async fn prepare(arguments: &Arguments, serve: &ServeArguments, document: &ServeDocument) -> Result<Prepared, Exit> {
-    let access = serve.access.read(arguments, document).await?;
+    let stores = if serve.check { Stores::Existing } else { Stores::All };
+    let access = serve.access.read(arguments, document, stores).await?;
     let workers = workers(arguments, serve, document)?;
     let of_workers = workers.as_ref().and_then(|workers| workers.tls.clone());
     let certificates = [
@@ -399,12 +400,7 @@ async fn check(arguments: &Arguments, serve: &ServeArguments, document: &ServeDo
             Err(reason) => eprintln!("warning: {}: the certificate {reason}", file.display()),
         }
     }
-    for store in stores(&host.upstream) {
-        match store {
-            Ok(folder) => eprintln!("store {}: ok", folder.display()),
-            Err(reason) => eprintln!("warning: nothing can be stored: {reason}"),
-        }
-    }
+    check_stores(arguments, &host.upstream)?;
     try_addresses(&specs.listeners())?;
     if matches!(host.upstream, Upstream::PassThrough(_)) {
         eprintln!("services: not checked; clients send their own keys");
@@ -428,6 +424,28 @@ async fn check(arguments: &Arguments, serve: &ServeArguments, document: &ServeDo
         }
         false => Err(Exit(FAILED, Some("a service cannot be queried; check its address, key and profile".to_owned()))),
     }
+}
+
+/// Names the stores, and checks that a missing one could be created. A check that creates it, as another user than the server, would
+/// leave a folder that the server cannot write.
+fn check_stores(arguments: &Arguments, upstream: &Upstream) -> Result<(), Exit> {
+    // The keys of clients have no stores.
+    if matches!(upstream, Upstream::PassThrough(_)) {
+        return Ok(());
+    }
+    for store in stores(upstream) {
+        match store {
+            Ok(folder) => eprintln!("store {}: ok", folder.display()),
+            Err(reason) => eprintln!("warning: nothing can be stored: {reason}"),
+        }
+    }
+    for location in missing_stores(arguments)? {
+        match check_missing_store(&location)? {
+            None => eprintln!("store {location}: missing; the server creates it when it starts"),
+            Some(full) => eprintln!("warning: nothing can be stored: {full}"),
+        }
+    }
+    Ok(())
 }
 
 /// The files with secrets that the server reads.
@@ -517,7 +535,7 @@ fn try_addresses(listeners: &[(&str, Option<SocketAddr>)]) -> Result<(), Exit> {
                     "warning: {name}: {address} is in use; end the program that listens there before the server starts"
                 );
             }
-            Err(error) => return Err(Exit::usage(format!("cannot listen on {address}: {error}"))),
+            Err(error) => return Err(cannot_listen(*address, &error).into()),
         }
     }
     Ok(())

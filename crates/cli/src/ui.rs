@@ -15,7 +15,7 @@ use crate::access::{
     Access, AccessArguments, Reloading, check_distinct, check_services, services, warn, warn_of_expiry,
     warn_of_exposed, warn_of_unwritable,
 };
-use crate::connect::serve_document;
+use crate::connect::{Stores, serve_document};
 use crate::serve::{LogArguments, log, settings};
 use crate::stderr::tell;
 use crate::telemetry::Telemetry;
@@ -70,7 +70,7 @@ async fn listen(arguments: &Arguments, ui: &UiArguments, document: ServeDocument
     let settings = settings(&document.settings, &ui.set)?;
     // Before the line that announces the server.
     let ending = Ending::of_server()?;
-    let access = ui.access.read(arguments, &document).await?;
+    let access = ui.access.read(arguments, &document, Stores::All).await?;
     warn_of_exposed(&access.secret_files);
     warn_of_expiry(access.tls.as_ref());
     warn_of_unwritable(&access.upstream);
