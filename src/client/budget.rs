@@ -153,9 +153,9 @@ pub struct QueryBudget {
 #[derive(Debug, Default)]
 pub struct QueryCounts {
     issued: AtomicU64,
-    /// Requests announced by scans.
-    planned: AtomicU64,
-    /// Requests for lists of saved searches, which no scan announces: all of them share one list.
+    /// Requests that scans require.
+    required: AtomicU64,
+    /// Requests for lists of saved searches, which no scan requires: all of them share one list.
     listed: AtomicU64,
     /// Rows in the responses, those that pages share included.
     rows: AtomicU64,
@@ -285,9 +285,9 @@ impl QueryBudget {
         self.counts.issued.load(Ordering::Relaxed).saturating_add(requests) <= self.max_requests
     }
 
-    /// Requests announced by scans so far, and those for lists.
-    pub fn announced(&self) -> u64 {
-        self.counts.planned.load(Ordering::Relaxed).saturating_add(self.listed())
+    /// Requests that scans have required so far, and those for lists.
+    pub fn required(&self) -> u64 {
+        self.counts.required.load(Ordering::Relaxed).saturating_add(self.listed())
     }
 
     /// Requests for lists of saved searches so far.
@@ -300,13 +300,13 @@ impl QueryBudget {
         self.counts.listed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Announces requests that a scan is about to issue, and fails if the sum of all announcements exceeds the budget.
+    /// Counts requests that a scan requires, and fails if all that were required exceed the budget.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`], naming the requests needed.
     pub fn require(&self, requests: u64) -> Result<()> {
-        self.counts.planned.fetch_add(requests, Ordering::Relaxed);
-        self.allow(self.announced())
+        self.counts.required.fetch_add(requests, Ordering::Relaxed);
+        self.allow(self.required())
     }
 
     /// Fails if a query that needs this many requests would exceed the budget.

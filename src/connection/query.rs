@@ -39,7 +39,7 @@ pub(crate) struct QueryContext {
     session: String,
     caller: Option<Arc<Caller>>,
     before: SentBefore,
-    /// Requests sent and announced, of all connections.
+    /// Requests sent and required, of all connections.
     counts: Arc<QueryCounts>,
     /// Span of its statement.
     statement: Option<Arc<QuerySpan>>,
@@ -213,12 +213,12 @@ impl Connection {
         query
     }
 
-    /// Number of requests that the running queries have announced. They may turn out to need more.
-    pub fn announced(&self) -> u64 {
+    /// Number of requests that the running queries are known to require. They may turn out to need more.
+    pub fn required_requests(&self) -> u64 {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         // A query that only its owner has does not run: the owner of a foreign run is remembered until the next one.
         let read = running.iter().filter(|query| query.strong_count() > 1).filter_map(Weak::upgrade);
-        read.map(|query| query.budget.announced()).sum()
+        read.map(|query| query.budget.required()).sum()
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
         assert!(same(&at_mine, &owner.at(&mine, "q")) && !same(&at_mine, &at_theirs));
         at_mine.budget.require(2).expect("two requests");
         at_theirs.budget.require(3).expect("three more");
-        assert_eq!((at_mine.budget.announced(), at_theirs.budget.announced()), (5, 5));
+        assert_eq!((at_mine.budget.required(), at_theirs.budget.required()), (5, 5));
     }
 
     #[test]
@@ -275,10 +275,10 @@ mod tests {
         }
         assert!(runs.0.lock().expect("no panic").len() < 3);
         assert!(same(&read, &runs.owner("read", &task).at(&connection, "read")), "a scan reads it");
-        assert_eq!(connection.announced(), 0);
+        assert_eq!(connection.required_requests(), 0);
         read.budget.require(4).expect("four requests");
-        assert_eq!(connection.announced(), 4);
+        assert_eq!(connection.required_requests(), 4);
         drop(read);
-        assert_eq!(connection.announced(), 0, "no scan reads it");
+        assert_eq!(connection.required_requests(), 0, "no scan reads it");
     }
 }

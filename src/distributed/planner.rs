@@ -208,7 +208,7 @@ impl SpreadPlanner {
         unoptimized.apply(|node| {
             let Some(scan) = node.downcast_ref::<FetchExec>() else { return Ok(TreeNodeRecursion::Continue) };
             scan.check_bounds()?;
-            scan.announce(requests);
+            scan.set_least_requests(requests);
             let scan = Arc::new(scan.clone());
             match scan.store() {
                 Some(store) => {

@@ -146,7 +146,7 @@ impl Starting {
         let Self { config, requests, output, settings, counters, memory, query, within, in_parts, .. } = self;
         query.budget.narrow_by(*config.plan_notes.narrower.lock().unwrap_or_else(PoisonError::into_inner));
         // The minimum for the whole plan, checked before the first request of any scan.
-        query.budget.allow(config.plan_notes.announced.load(Ordering::Relaxed))?;
+        query.budget.allow(config.plan_notes.least_requests.load(Ordering::Relaxed))?;
         let planned = Arc::clone(&config);
         // Windows that end now end at the time of the request.
         let instants = planned.connection.profile().window.takes_instants();

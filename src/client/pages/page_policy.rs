@@ -91,7 +91,7 @@ impl Layout {
 /// Progress of reading, as the rows show it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// Total that the service announced last.
+    /// Total that the service reported last.
     pub(super) total: Option<u64>,
     /// Distinct rows of this pass.
     pub(super) received: u64,

@@ -10,7 +10,7 @@
 //! | A total that takes turns with another one, and exceeds the rows received, is not outdated. | Two copies of the data answer in turn, and one lacks `c` and `d`: `[a b e f]` of six, `[f g h]` of nine. Every page links, and one response shows the end. |
 //! | A total that falls by a quarter and returns is that of another request. | Every third response has the rows of another saved search: all of them are received, with those. |
 //! | If links are loose, the total is unchanged and equals the rows received. | As above; only the count shows it. |
-//! | The end was seen: a page that is shorter than requested, in a response whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service announces five. The page read again, `[b c d e]`, brings the count to five, and `f` is never requested. |
+//! | The end was seen: a page that is shorter than requested, in a response whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service reports five. The page read again, `[b c d e]`, brings the count to five, and `f` is never requested. |
 //! | In a changing set no count has to agree: firm links and an end shown by one response are enough. An unchanged total has to agree. | A row arrives and another is deleted while each page is read: counts never agree, and a reader that compares them never ends. |
 //! | No row is repeated after new ones. | The service sorts by another key than the declared one: `[a b c d]`, `[d a e f]`. The rows between `d` and `e` may be anywhere. |
 //! | Under a limit, as many rows arrive as the offsets of the pages count, while the total is unchanged. | The service hides `b` after paging: `[a c d]`, then from `d` on `[c d e f]`: `b` is never received, and only its place shows. |
@@ -23,7 +23,7 @@
 //! | Without a total, the end is where nothing new arrives repeatedly, or where another count in the response ends. It is not believed below an exact count of the same window, or far below one that the service hints at. | Paging ends at an undeclared depth, with a short page: all deeper rows are lost. |
 //! | Rows of an earlier pass that a complete one lacks were deleted, unless it has as many that are the same but for their ids. | The service writes ids in two notations: `[a b c d]`, then `[A B C D]`. Both passes are complete, and each row comes twice. |
 //! | Without a total, pages that share no row are believed when two passes agree. | `[a b c d]`, then `a` is deleted: `[f g h i]`. Another pass has `e`, so they differ. |
-//! | An end at the depth is not the end if the window can be cut (`Reading::wants_cut`). | Paging reaches eight rows and announces eight: there may be more. |
+//! | An end at the depth is not the end if the window can be cut (`Reading::wants_cut`). | Paging reaches eight rows and the service reports eight: there may be more. |
 
 use super::continuity::{Chain, Link, Rows, Taken};
 use super::ids::{Ids, Known};
@@ -180,7 +180,7 @@ impl Proof {
     }
 
     /// Records a total.
-    pub(super) fn announce(&mut self, total: Option<u64>) {
+    pub(super) fn record_total(&mut self, total: Option<u64>) {
         // A page may have no total, which shows nothing.
         self.pass.steady &= self.pass.total.is_none() || total.is_none() || self.pass.total == total;
         self.pass.total = total.or(self.pass.total);
@@ -226,7 +226,7 @@ impl Proof {
         self.pass.below.filter(|(count, _)| *count < total)
     }
 
-    /// Total that the service announced last.
+    /// Total that the service reported last.
     pub(super) fn total(&self) -> Option<u64> {
         self.pass.total
     }

@@ -90,7 +90,7 @@ pub(super) struct PageReader<D: PageDecoder> {
     /// Rows of the largest page.
     largest: u64,
     /// Number of mentions by the first response.
-    announced: Option<u64>,
+    first_total: Option<u64>,
     /// Window before it was cut.
     whole: Option<FirstWindow>,
     /// Mentions that were received, and lie outside of that window.
@@ -136,9 +136,9 @@ struct Part {
     known: Ids,
     /// Rows received on this side.
     received: u64,
-    /// Total that the service announced for both sides together.
-    announced: Option<u64>,
-    /// Set if the announced total did not change.
+    /// Total that the service reported for both sides together.
+    total: Option<u64>,
+    /// Set if that total did not change.
     steady: bool,
     proof: PartProof,
 }
@@ -247,7 +247,7 @@ impl<D: PageDecoder> PageReader<D> {
             largest: 0,
             distinct: 0,
             asked: AtomicU64::new(0),
-            announced: None,
+            first_total: None,
             whole: None,
             outside: 0,
             claims: Claims::default(),
@@ -374,7 +374,7 @@ impl<D: PageDecoder> PageReader<D> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.set_cuttable(order.is_some() && splits);
         let beside = answer.facts.beside;
-        reading.announce(answer.facts.total);
+        reading.record_total(answer.facts.total);
         reading.hint(answer.facts.hint, beside);
         reading.check_depth()?;
         let skip = self.plan.pages.map_or(0, |pages| pages.skip);
@@ -386,7 +386,7 @@ impl<D: PageDecoder> PageReader<D> {
             return Err(error.at(self.place(span)));
         }
         let above = reading.proof.is_exceeded();
-        self.announced = self.announced.or(answer.facts.total.map(|total| beside.most(total)));
+        self.first_total = self.first_total.or(answer.facts.total.map(|total| beside.most(total)));
         if let (None, Some(total), false) = (&self.whole, counted, self.window.cut) {
             let instants = self.window.instants.filter(|_| self.window.stated).map(|(from, to)| from..to);
             self.whole =
@@ -435,7 +435,7 @@ impl<D: PageDecoder> PageReader<D> {
         let (Some(expected), Some(reading)) = (expected, &mut self.reading) else { return Vec::new() };
         let spans: Vec<Span> = reading.early_spans(expected, requests.saturating_sub(1));
         let query = &self.scan.query;
-        if query.allow(query.announced().saturating_add(1 + spans.len() as u64)).is_err() {
+        if query.allow(query.required().saturating_add(1 + spans.len() as u64)).is_err() {
             return Vec::new();
         }
         spans.into_iter().map(|span| (span, self.ask_beside(span))).collect()
@@ -599,7 +599,7 @@ impl<D: PageDecoder> PageReader<D> {
             let before = self.reached();
             if self.links(back, &found.page) {
                 let end = back.row + found.facts.rows;
-                self.announce(back, found.facts)?;
+                self.record_facts(back, found.facts)?;
                 self.absorb(back, found)?;
                 if let Some(reading) = &mut self.reading {
                     reading.fall_back(end);
@@ -610,7 +610,7 @@ impl<D: PageDecoder> PageReader<D> {
             // Any progress restarts the count of attempts.
             tried = if self.reached() != before { 0 } else { tried + 1 };
         }
-        self.announce(span, answer.facts)?;
+        self.record_facts(span, answer.facts)?;
         self.absorb(span, answer)
     }
 
@@ -631,12 +631,12 @@ impl<D: PageDecoder> PageReader<D> {
         }
     }
 
-    fn announce(&mut self, span: Span, facts: PageFacts) -> Result<()> {
+    fn record_facts(&mut self, span: Span, facts: PageFacts) -> Result<()> {
         self.check_window(span, &facts)?;
         let Some(reading) = &mut self.reading else { return Ok(()) };
         // A total from a page that should have rows but has none is not believed.
         if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
-            reading.announce(facts.total);
+            reading.record_total(facts.total);
         }
         reading.hint(facts.hint, facts.beside);
         reading.check_depth()
@@ -1012,7 +1012,7 @@ impl<D: PageDecoder> PageReader<D> {
             shared: Some(edge).filter(|_| !spec.is_half_open()),
             received,
             // A total that another count exceeds is not the one of both sides.
-            announced: reading.proof.total().filter(|_| reading.proof.above().is_none()),
+            total: reading.proof.total().filter(|_| reading.proof.above().is_none()),
             steady: reading.proof.is_steady(),
             proof: match () {
                 () if reading.proof.is_firm() => PartProof::Links,
@@ -1027,11 +1027,11 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Decides from the total of the far side whether the near side of a cut is complete. If not, it is read again.
     fn settle(&mut self, part: Part, rest: Option<u64>) -> Result<bool> {
-        let sum = part.announced.zip(rest.and_then(|rest| part.received.checked_add(rest)));
+        let sum = part.total.zip(rest.and_then(|rest| part.received.checked_add(rest)));
         let agree = match sum {
             // If the rest was requested with a wider window, its total may include other rows.
-            Some((announced, sum)) if self.window.is_wider() => (sum < announced).then_some(false),
-            sum => sum.map(|(announced, sum)| announced == sum),
+            Some((total, sum)) if self.window.is_wider() => (sum < total).then_some(false),
+            sum => sum.map(|(total, sum)| total == sum),
         };
         let whole = match part.proof {
             // Unchanged totals that disagree contradict even links.
@@ -1076,10 +1076,10 @@ impl<D: PageDecoder> PageReader<D> {
         let largest = self.largest.min(requested);
         let page = if whole { size.min(requested / PART).max(largest) } else { size.max(largest) };
         // A total may be capped, which only its parts show.
-        let most = self.announced.filter(|_| !self.history.cut).unwrap_or(u64::MAX);
+        let most = self.first_total.filter(|_| !self.history.cut).unwrap_or(u64::MAX);
         // Without a total, several empty pages show an end. Where pages share no row, each part of a cut window needs them twice.
         let adjacent = !self.client.profile().offset.reaches_any_row();
-        let ends = if self.history.cut && self.announced.is_none() && adjacent { 2 } else { 1 };
+        let ends = if self.history.cut && self.first_total.is_none() && adjacent { 2 } else { 1 };
         self.asked.load(Ordering::Relaxed) >= evidence::allowance(self.arrived.min(most), page, ends)
     }
 
@@ -1091,11 +1091,11 @@ impl<D: PageDecoder> PageReader<D> {
         self.part = None;
         self.flush();
         self.whole = None;
-        let announced = self.announced.map_or_else(|| "no total".to_owned(), |total| total.to_string());
+        let reported = self.first_total.map_or_else(|| "no total".to_owned(), |total| total.to_string());
         let (distinct, asked) = (self.distinct, self.asked.load(Ordering::Relaxed));
         let reason = format!(
             "{distinct} distinct mentions received in {asked} requests, more than three passes take; the service reports \
-             {announced}"
+             {reported}"
         );
         self.incomplete_because(reason, if rounded { evidence::ROUNDED } else { evidence::LEFT_OUT })
     }

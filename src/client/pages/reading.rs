@@ -146,8 +146,8 @@ impl Reading {
     }
 
     /// Records a total.
-    pub(super) fn announce(&mut self, total: Option<u64>) {
-        self.proof.announce(total);
+    pub(super) fn record_total(&mut self, total: Option<u64>) {
+        self.proof.record_total(total);
     }
 
     /// Records the approximate number of rows, and the number by other counts in the response.
