@@ -27,7 +27,7 @@
 
 use super::continuity::{Chain, Link, Rows, Taken};
 use super::ids::{Ids, Known};
-use super::page_policy::{PagePolicy, STALLS, Span, within};
+use super::page_policy::{PagePolicy, RowRange, STALLS, within};
 use crate::client::evidence::{PASSES, is_round};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
@@ -312,17 +312,17 @@ impl Proof {
     }
 
     /// True if a page links to those before it.
-    pub(super) fn links(&mut self, policy: &PagePolicy, span: Span, rows: Rows<'_>) -> bool {
-        let first = span.row <= policy.pages.skip;
+    pub(super) fn links(&mut self, policy: &PagePolicy, range: RowRange, rows: Rows<'_>) -> bool {
+        let first = range.row <= policy.pages.skip;
         let shares = policy.shares_rows(self.pass.total);
         // Pages that share no row do not link, unless a page names the place where the next one begins.
         self.pass.firm &= first || shares || policy.has_stable_cursors();
         // Numbered pages are full, or rows were lost between one and the next.
-        let whole = policy.lies_whole(span, rows.ids.len() as u64, self.pass.total);
+        let whole = policy.lies_whole(range, rows.ids.len() as u64, self.pass.total);
         if let Some(whole) = whole.filter(|_| self.pass.linked) {
             return whole;
         }
-        if rows.ids.is_empty() || span.row == policy.pages.skip || !shares || !self.pass.linked {
+        if rows.ids.is_empty() || range.row == policy.pages.skip || !shares || !self.pass.linked {
             return true;
         }
         match self.chain.link(rows) {
@@ -348,36 +348,36 @@ impl Proof {
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`] if a further page repeats the first one: the offset has no effect.
-    pub(super) fn take(&mut self, policy: &PagePolicy, span: Span, got: u64, rows: Rows<'_>) -> Result<Taken> {
+    pub(super) fn take(&mut self, policy: &PagePolicy, range: RowRange, got: u64, rows: Rows<'_>) -> Result<Taken> {
         let (skip, total) = (policy.pages.skip, self.pass.total);
-        if span.row == skip {
+        if range.row == skip {
             self.first_page = rows.ids.to_vec();
         } else if rows.ids.len() > 1 && self.first_page.starts_with(rows.ids) {
             // A first page that is short, and not clamped, is the last one as well; so is one that ends at the total.
             let received = self.first_page.len() as u64;
             let short = received < policy.pages.size && !policy.is_clamped();
             if !(self.repeats && (short || total == Some(skip + received))) {
-                return Err(no_progress(span.row));
+                return Err(no_progress(range.row));
             }
         }
         self.pass.pages = self.pass.pages.saturating_add(1);
         self.pass.blank = got == 0;
         // If pages share rows, an empty one lacks the shared row.
-        let may_be_empty = !policy.shares_rows(total) || span.row == skip;
-        let empty_behind_all = may_be_empty && total.is_some_and(|total| span.row >= total);
-        self.pass.end_shown = got < span.size && (got > 0 || empty_behind_all);
-        self.pass.end_proven = self.pass.end_shown && total == Some(span.row + got);
-        self.pass.end_counted = self.pass.end_shown && got > 0 && self.beside.ends_at(span.row + got).is_some();
+        let may_be_empty = !policy.shares_rows(total) || range.row == skip;
+        let empty_behind_all = may_be_empty && total.is_some_and(|total| range.row >= total);
+        self.pass.end_shown = got < range.size && (got > 0 || empty_behind_all);
+        self.pass.end_proven = self.pass.end_shown && total == Some(range.row + got);
+        self.pass.end_counted = self.pass.end_shown && got > 0 && self.beside.ends_at(range.row + got).is_some();
         let first = self.chain.received() == 0;
         let again = self.chain.ends_with(rows);
         // A service may leave rows out of a page that is not full.
         let taken = self.chain.take(rows, policy.pages.ordered && self.pass.full);
-        let short = self.pass.end_shown && got > 0 && total.is_some_and(|total| span.row + got < total);
-        self.pass.below = match self.beside.ends_at(span.row + got).filter(|_| short) {
-            Some(name) => Some((span.row + got, name)),
+        let short = self.pass.end_shown && got > 0 && total.is_some_and(|total| range.row + got < total);
+        self.pass.below = match self.beside.ends_at(range.row + got).filter(|_| short) {
+            Some(name) => Some((range.row + got, name)),
             None => self.pass.below.filter(|_| taken.new == 0),
         };
-        self.pass.full = got == span.size;
+        self.pass.full = got == range.size;
         self.pass.in_order &= taken.astray == 0;
         // A full page may be the last one that paging reaches.
         let short = got < policy.pages.size && policy.depth().is_none_or(|depth| policy.row() < depth);
@@ -385,7 +385,7 @@ impl Proof {
         self.pass.stalls = match () {
             () if taken.new > 0 || (first && got > 0) => 0,
             // The last row is present, and nothing follows it.
-            () if again && got < span.size.min(policy.stride()) => self.pass.stalls + 2,
+            () if again && got < range.size.min(policy.stride()) => self.pass.stalls + 2,
             () => self.pass.stalls + 1,
         };
         Ok(taken)
