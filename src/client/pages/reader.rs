@@ -57,7 +57,7 @@ pub(super) struct PageReader<D: PageDecoder> {
     window: Window,
     reading: Option<Reading>,
     begun: bool,
-    part: Option<Part>,
+    near_side: Option<NearSide>,
     /// Rows per page, as far as the service was seen to return the requested size.
     stride: Option<u64>,
     queue: FuturesOrdered<PendingPage<D::Page>>,
@@ -128,7 +128,7 @@ struct FirstWindow {
 }
 
 /// Near side of a cut, until the total of the far side shows whether it is complete.
-struct Part {
+struct NearSide {
     instants: (i64, i64),
     /// Instant at its end that belongs to the far side, if windows include both ends.
     shared: Option<i64>,
@@ -140,12 +140,12 @@ struct Part {
     total: Option<u64>,
     /// Set if that total did not change.
     steady: bool,
-    proof: PartProof,
+    proof: SideProof,
 }
 
-/// Evidence that no row of a part is missing.
+/// Evidence that no row of that side is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PartProof {
+enum SideProof {
     /// The links between its pages, whatever changed meanwhile.
     Links,
     /// The links between its pages if nothing changed, which the totals show.
@@ -228,7 +228,7 @@ impl<D: PageDecoder> PageReader<D> {
             window: Window::default(),
             reading: None,
             begun: false,
-            part: None,
+            near_side: None,
             stride: None,
             queue: FuturesOrdered::new(),
             ready: VecDeque::new(),
@@ -399,8 +399,8 @@ impl<D: PageDecoder> PageReader<D> {
         if splits && (!comparable || above) {
             reading.be_careful();
         }
-        if let Some(part) = self.part.take()
-            && !self.settle(part, answer.facts.total)?
+        if let Some(side) = self.near_side.take()
+            && !self.settle(side, answer.facts.total)?
         {
             return Ok(());
         }
@@ -1007,7 +1007,7 @@ impl<D: PageDecoder> PageReader<D> {
         let known = reading.proof.chain.at_edge(scattered);
         let others = if scattered { Ids::default() } else { known.clone() };
         self.windows.push(Window { known, scattered, shared: self.window.shared, ..window });
-        self.part = Some(Part {
+        self.near_side = Some(NearSide {
             instants: near,
             shared: Some(edge).filter(|_| !spec.is_half_open()),
             received,
@@ -1015,9 +1015,9 @@ impl<D: PageDecoder> PageReader<D> {
             total: reading.proof.total().filter(|_| reading.proof.above().is_none()),
             steady: reading.proof.is_steady(),
             proof: match () {
-                () if reading.proof.is_firm() => PartProof::Links,
-                () if reading.proof.is_proven() => PartProof::Totals,
-                () => PartProof::None,
+                () if reading.proof.is_firm() => SideProof::Links,
+                () if reading.proof.is_proven() => SideProof::Totals,
+                () => SideProof::None,
             },
             // Rows at the edge belong to the other side.
             known: reading.proof.chain.into_known().difference(&others).copied().collect(),
@@ -1026,25 +1026,25 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Decides from the total of the far side whether the near side of a cut is complete. If not, it is read again.
-    fn settle(&mut self, part: Part, rest: Option<u64>) -> Result<bool> {
-        let sum = part.total.zip(rest.and_then(|rest| part.received.checked_add(rest)));
+    fn settle(&mut self, side: NearSide, rest: Option<u64>) -> Result<bool> {
+        let sum = side.total.zip(rest.and_then(|rest| side.received.checked_add(rest)));
         let agree = match sum {
             // If the rest was requested with a wider window, its total may include other rows.
             Some((total, sum)) if self.window.is_wider() => (sum < total).then_some(false),
             sum => sum.map(|(total, sum)| total == sum),
         };
-        let whole = match part.proof {
+        let whole = match side.proof {
             // Unchanged totals that disagree contradict even links.
-            PartProof::Links => agree != Some(false) || !part.steady,
-            PartProof::Totals => agree == Some(true),
-            PartProof::None => false,
+            SideProof::Links => agree != Some(false) || !side.steady,
+            SideProof::Totals => agree == Some(true),
+            SideProof::None => false,
         };
         if whole {
             return Ok(true);
         }
         let spec = &self.client.profile().window;
-        let Some(again) = Window::part(spec, self.zone, part.instants, part.known, true) else {
-            let received = part.received;
+        let Some(again) = Window::part(spec, self.zone, side.instants, side.known, true) else {
+            let received = side.received;
             let reason =
                 format!("{received} distinct mentions received, and this part of the window cannot be read again");
             match self.reading.as_ref().is_some_and(Reading::follows_cursors) {
@@ -1061,7 +1061,7 @@ impl<D: PageDecoder> PageReader<D> {
         let known = self.reading.take().map(|reading| reading.proof.chain.into_known()).unwrap_or_default();
         let far = std::mem::take(&mut self.window);
         self.windows.push(Window { known, ..far });
-        self.windows.push(Window { shared: part.shared, ..again });
+        self.windows.push(Window { shared: side.shared, ..again });
         Ok(false)
     }
 
@@ -1088,7 +1088,7 @@ impl<D: PageDecoder> PageReader<D> {
         let rounded = self.reading.take().is_some_and(|reading| reading.proof.may_be_rounded());
         self.queue = FuturesOrdered::new();
         self.windows.clear();
-        self.part = None;
+        self.near_side = None;
         self.flush();
         self.whole = None;
         let reported = self.first_total.map_or_else(|| "no total".to_owned(), |total| total.to_string());
