@@ -114,7 +114,7 @@ impl Driver {
             }
             let request = PageRequest { size, ..PageRequest::first(Arc::new(waiting.first.clone())) };
             let decode = |body: &Bytes| {
-                let page = self.reader.decoder.decode(&request, body)?;
+                let page = self.converter.decoder.decode(&request, body)?;
                 let rows = page.records;
                 Ok(((page, body.clone()), rows))
             };

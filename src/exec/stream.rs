@@ -35,9 +35,9 @@ use super::answer::Answer;
 use super::counters::Counters;
 use super::memory::PoolMemory;
 use super::outlook::Outlook;
-use super::part::Part;
+use super::page_converter::{OrderCheck, PageConverter};
 use super::prune;
-use super::reader::{OrderCheck, Reader};
+use super::read_options::ReadOptions;
 use super::requested_values::RequestedValues;
 use super::requests::{Requests, least_rows};
 use super::scan_config::{Mode, ScanConfig, Slice};
@@ -79,7 +79,7 @@ pub(super) fn run(
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
             let batch = batch.inspect_err(|_| driver.scan.failed())?;
-            found = found || driver.reader.represents_any(&batch);
+            found = found || driver.converter.represents_any(&batch);
             driver.counters.baseline.record_output(batch.num_rows());
             driver.scan.returned.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             yield batch;
@@ -156,14 +156,14 @@ impl Starting {
         for note in notes {
             config.connection.client().log().note(&query.budget, None, note);
         }
-        let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
+        let converter = Arc::new(PageConverter::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
         let scan = scan.with_verdicts(Arc::clone(&counters.verdicts)).with_requests(counters.requests.clone());
         let scan = Arc::new(scan.within(within, &config.spec.name));
         Ok(Arc::new(Driver {
             config,
             requests,
-            reader,
+            converter,
             scan,
             counters,
             #[cfg(feature = "store")]
@@ -185,7 +185,7 @@ impl Starting {
 pub(super) struct Driver {
     pub(super) config: Arc<ScanConfig>,
     pub(super) requests: Arc<Requests>,
-    pub(super) reader: Arc<Reader>,
+    pub(super) converter: Arc<PageConverter>,
     pub(super) scan: Arc<Scan>,
     pub(super) counters: Counters,
     pub(super) query: Arc<Query>,
@@ -208,21 +208,21 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Returns the reader of a part's pages: if they are stored, one of all columns.
-    fn reader_of(&self, part: &Part) -> DataFusionResult<Arc<Reader>> {
+    /// Returns the converter of a read's pages: if they are stored, one of all columns.
+    fn converter_of(&self, read: &ReadOptions) -> DataFusionResult<Arc<PageConverter>> {
         #[cfg(feature = "store")]
-        if let Some(until) = &part.until {
+        if let Some(until) = &read.until {
             let mut plan = ScanPlan::clone(&self.config.plan);
             plan.until = Some(until.clone());
             let config = ScanConfig { plan: Arc::new(plan), ..self.config.as_ref().clone() };
-            let output = Arc::clone(&self.reader.schema);
-            return Ok(Arc::new(Reader::of_all_columns(&config, None, output, self.settings.lossy_text)?));
+            let output = Arc::clone(&self.converter.schema);
+            return Ok(Arc::new(PageConverter::of_all_columns(&config, None, output, self.settings.lossy_text)?));
         }
-        if !part.is_kept() {
-            return Ok(Arc::clone(&self.reader));
+        if !read.is_stored() {
+            return Ok(Arc::clone(&self.converter));
         }
-        let (order, output) = (self.config.mode.order(), Arc::clone(&self.reader.schema));
-        Ok(Arc::new(Reader::of_all_columns(&self.config, order, output, self.settings.lossy_text)?))
+        let (order, output) = (self.config.mode.order(), Arc::clone(&self.converter.schema));
+        Ok(Arc::new(PageConverter::of_all_columns(&self.config, order, output, self.settings.lossy_text)?))
     }
 
     async fn start(self: Arc<Self>, merging: Merging) -> DataFusionResult<Batches> {
@@ -270,9 +270,10 @@ impl Driver {
             if limited { Prefetch::OnDemand } else { self.ahead(self.settings.concurrency.div_ceil(groups.len())) };
         let streams = groups.into_iter().map(|group| {
             let rows = Arc::clone(&self).one_after_another(group, prefetch, several);
-            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.reader.schema), rows)) as SendableRecordBatchStream
+            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.converter.schema), rows))
+                as SendableRecordBatchStream
         });
-        Ok(merging.merge(streams.collect(), &self.config, &self.reader)?.boxed())
+        Ok(merging.merge(streams.collect(), &self.config, &self.converter)?.boxed())
     }
 
     /// Prefetching for a consumer that wants all rows, or fetches them in parts.
@@ -379,7 +380,8 @@ impl Driver {
                 if let Some(error) = refused {
                     self.config.connection.client().log().warn(&self.query.budget, error);
                     self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
-                    if let Some(label) = self.reader.label(&plan, &self.config.connection.client().redact(&error.to_string()))? {
+                    let message = self.config.connection.client().redact(&error.to_string());
+                    if let Some(label) = self.converter.label(&plan, &message)? {
                         yield label;
                     }
                     return;
@@ -399,7 +401,7 @@ impl Driver {
         if let Some(rows) = self.stored_first(&plan, asked, prefetch) {
             return rows;
         }
-        self.mentions(plan, asked, prefetch, Arc::default(), Part::default())
+        self.mentions(plan, asked, prefetch, Arc::default(), ReadOptions::default())
     }
 
     /// Returns the mentions of one plan. `came` counts those that the service returned, before filters of the query.
@@ -409,28 +411,28 @@ impl Driver {
         asked: Option<u64>,
         prefetch: Prefetch,
         came: Arc<AtomicU64>,
-        read: Part,
+        read: ReadOptions,
     ) -> Batches {
-        let schema = Arc::clone(&self.reader.schema);
+        let schema = Arc::clone(&self.converter.schema);
         let stream = try_stream! {
-            let reader = self.reader_of(&read)?;
-            let reader = reader.as_ref();
+            let converter = self.converter_of(&read)?;
+            let converter = converter.as_ref();
             let plan = Arc::new(plan.with_fetch(asked));
             let client = self.config.connection.client();
-            let mut checks = PageChecks::new(&self, &plan, reader, &read, asked, prefetch);
+            let mut checks = PageChecks::new(&self, &plan, converter, &read, asked, prefetch);
             let always = read.first().is_some() || !checks.values.is_empty();
-            let decoder = self.keeping(&reader.decoder, Some(Arc::clone(&checks.response)), always);
+            let decoder = self.keeping(&converter.decoder, Some(Arc::clone(&checks.response)), always);
             let (reading, scan, plan_read) = (Arc::clone(client), Arc::clone(&self.scan), Arc::clone(&plan));
             let mut pages = Box::pin(read_pages(reading, scan, plan_read, decoder, prefetch));
             if let Some(outlook) = self.outlook.get() {
                 outlook.begin(&plan).await;
             }
-            let unordered = reader.order().is_none();
+            let unordered = converter.order().is_none();
             // The store takes all mentions, and a consumer that may stop early reads on.
             let wanted = matches!(prefetch, Prefetch::Ahead(_)) && asked.is_none();
             let all = wanted && unordered && !checks.skips && read.is_plain();
             let parts = match all {
-                true => self.value_parts(&plan, reader).await.map_err(|error| self.at_plan(error, &plan))?,
+                true => self.value_parts(&plan, converter).await.map_err(|error| self.at_plan(error, &plan))?,
                 false => None,
             };
             if let Some(parts) = parts {
@@ -464,7 +466,7 @@ impl Driver {
                 let batch = checks.rows(&page, &read)?;
                 came.fetch_add(page.batch.num_rows() as u64, Ordering::Relaxed);
                 yield batch;
-                if reader.is_past(&page.batch) {
+                if converter.is_past(&page.batch) {
                     return;
                 }
             }
@@ -483,7 +485,7 @@ impl Driver {
         parts: Vec<(RequestPlan, i64)>,
         prefetch: Prefetch,
         came: Arc<AtomicU64>,
-        read: Part,
+        read: ReadOptions,
     ) -> Batches {
         let stream = try_stream! {
             for (part, number) in parts.clone() {
@@ -509,15 +511,15 @@ impl Driver {
     /// Returns the rows of a response without mentions.
     fn answer(self: Arc<Self>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let Self { config, reader, scan, query, .. } = self.as_ref();
+            let Self { config, converter, scan, query, .. } = self.as_ref();
             let request = PageRequest::first(Arc::new(plan));
             let page = match request.plan.endpoint {
                 Endpoint::List => {
                     let list = config.connection.list(query, scan).await;
-                    list.and_then(|list| reader.listed(&request, &list.pages))
+                    list.and_then(|list| converter.listed(&request, &list.pages))
                 }
                 Endpoint::Search => {
-                    let (decoder, asked) = (Arc::clone(&reader.decoder), request.clone());
+                    let (decoder, asked) = (Arc::clone(&converter.decoder), request.clone());
                     let decode = move |body: &Bytes| {
                         let page = decoder.decode(&asked, body)?;
                         let rows = page.batch.num_rows() as u64;
@@ -533,7 +535,7 @@ impl Driver {
             self.counters.page(scan, &page);
             self.note_doubt(&request.plan, &page);
             self.note_total(&request.plan, &page);
-            yield reader.finish(&page.batch)?;
+            yield converter.finish(&page.batch)?;
         };
         stream.boxed()
     }
@@ -749,7 +751,7 @@ impl Driver {
 struct PageChecks<'r> {
     driver: &'r Driver,
     plan: &'r RequestPlan,
-    reader: &'r Reader,
+    converter: &'r PageConverter,
     /// The first response, if it is kept.
     response: Arc<OnceLock<Answer>>,
     order: Option<OrderCheck<'r>>,
@@ -778,17 +780,17 @@ impl<'r> PageChecks<'r> {
     fn new(
         driver: &'r Driver,
         plan: &'r RequestPlan,
-        reader: &'r Reader,
-        read: &Part,
+        converter: &'r PageConverter,
+        read: &ReadOptions,
         asked: Option<u64>,
         prefetch: Prefetch,
     ) -> Self {
         Self {
             driver,
             plan,
-            reader,
+            converter,
             response: read.first().unwrap_or_default(),
-            order: reader.check(),
+            order: converter.check(),
             skips: plan.pages.is_some_and(|pages| pages.skip > 0),
             asked,
             stops: asked.is_some() || prefetch == Prefetch::OnDemand,
@@ -804,7 +806,7 @@ impl<'r> PageChecks<'r> {
 
     /// Checks a page.
     async fn page(&mut self, page: &Decoded) -> Result<()> {
-        let Self { driver, plan, reader, .. } = *self;
+        let Self { driver, plan, converter, .. } = *self;
         driver.check_clock(plan).map_err(|error| driver.at_table(error))?;
         driver.check_zone(plan, page).map_err(|error| driver.at_table(error))?;
         // A period that was requested for a range covers it. The first response resolves the period.
@@ -817,18 +819,18 @@ impl<'r> PageChecks<'r> {
             order.observe(&page.batch).map_err(|error| driver.at_plan(error, plan))?;
         }
         if self.received == 0
-            && let Some(order) = reader.order()
-            && Driver::begins_with_null(order, reader, plan, page)
-            && driver.starts_with_null(plan, reader).await.map_err(|error| driver.at_table(error))?
+            && let Some(order) = converter.order()
+            && Driver::begins_with_null(order, converter, plan, page)
+            && driver.starts_with_null(plan, converter).await.map_err(|error| driver.at_table(error))?
         {
             driver.check_opposite(plan, order).await.map_err(|error| driver.at_table(error))?;
-            driver.verify_order(plan, reader).await.map_err(|error| driver.at_table(error))?;
+            driver.verify_order(plan, converter).await.map_err(|error| driver.at_table(error))?;
         }
         if std::mem::take(&mut self.first) {
             driver.look_ahead(page).await.map_err(|error| driver.at_table(error))?;
         }
         self.values.see(&page.batch);
-        if let (true, Some(time)) = (page.assumed.is_some() || !self.assumed.is_empty(), reader.time) {
+        if let (true, Some(time)) = (page.assumed.is_some() || !self.assumed.is_empty(), converter.time) {
             self.assumed.extend(page.batch.column(time).as_primitive::<TimestampMicrosecondType>().values());
         }
         if !self.values.is_empty() && self.stops {
@@ -846,9 +848,9 @@ impl<'r> PageChecks<'r> {
     }
 
     /// Counts a page, and returns the rows of it that are output.
-    fn rows(&mut self, page: &Decoded, read: &Part) -> DataFusionResult<RecordBatch> {
-        let own = read.of(&page.batch, self.reader)?;
-        let batch = self.reader.finish(&own)?;
+    fn rows(&mut self, page: &Decoded, read: &ReadOptions) -> DataFusionResult<RecordBatch> {
+        let own = read.of(&page.batch, self.converter)?;
+        let batch = self.converter.finish(&own)?;
         self.others += page.batch.num_rows() - own.num_rows();
         self.driver.counters.page(&self.driver.scan, page);
         self.driver.note_doubt(self.plan, page);
@@ -938,15 +940,15 @@ impl Merging {
         self,
         streams: Vec<SendableRecordBatchStream>,
         config: &ScanConfig,
-        reader: &Reader,
+        converter: &PageConverter,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        let key = config.mode.order().and_then(|order| sort_key(order, &reader.schema));
+        let key = config.mode.order().and_then(|order| sort_key(order, &converter.schema));
         let Some(ordering) = LexOrdering::new(key) else {
             return internal_err!("sort key missing from the output");
         };
         StreamingMergeBuilder::new()
             .with_streams(streams)
-            .with_schema(Arc::clone(&reader.schema))
+            .with_schema(Arc::clone(&converter.schema))
             .with_expressions(&ordering)
             // The merge has its own metrics; the operator's are counted here.
             .with_metrics(BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0))
