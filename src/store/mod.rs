@@ -83,7 +83,7 @@ use self::access::inaccessible;
 use self::catalog::FileColumn;
 use self::coverage::is_credible;
 use self::files::{FILTERS, FileReader, Layout};
-use self::filling::Bucket;
+use self::filling::NewRegion;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::files::private_folder;
 use crate::location::{CatalogUrl, Location};
@@ -527,17 +527,23 @@ impl Store {
 
     /// Makes days that were read completely a part of the store. Days that it has from a later read stay, and so do the rows of
     /// days whose mentions have not changed. `keeps_deleted`: set to keep the mentions of replaced days that are missing now.
-    fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>, keeps_deleted: bool) -> Result<()> {
-        let (unchanged, buckets): (Vec<Bucket>, Vec<Bucket>) =
-            buckets.into_iter().partition(|bucket| bucket.unchanged.is_some());
-        let unchanged: Vec<i64> = unchanged.iter().filter_map(|bucket| bucket.unchanged).collect();
+    fn commit(
+        &self,
+        subject: &Subject,
+        new_regions: Vec<NewRegion>,
+        as_of: DateTime<Utc>,
+        keeps_deleted: bool,
+    ) -> Result<()> {
+        let (unchanged, new_regions): (Vec<NewRegion>, Vec<NewRegion>) =
+            new_regions.into_iter().partition(|region| region.unchanged.is_some());
+        let unchanged: Vec<i64> = unchanged.iter().filter_map(|region| region.unchanged).collect();
         if !unchanged.is_empty() {
             self.catalog.renew(as_of, &unchanged)?;
         }
-        if buckets.is_empty() {
+        if new_regions.is_empty() {
             return Ok(());
         }
-        let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
+        let new: Vec<Region> = new_regions.into_iter().map(|region| region.region(as_of)).collect();
         let done = self.try_commit(subject, &new, as_of, keeps_deleted);
         if done.is_err() && self.catalog.is_shared() {
             // The server may have committed: files that it does not name are removed later.

@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use super::catalog::Catalog;
 use super::coverage::is_credible;
 use super::files::{self, AID, AS_OF};
-use super::filling::Bucket;
+use super::filling::NewRegion;
 use super::region::{Day, Filters, Region, Subject};
 use super::{Readers, Store, only};
 use crate::error::{Error, ErrorKind, Result};
@@ -353,7 +353,7 @@ impl Store {
         &self,
         subject: &Subject,
         known: &'r [(Filters, Arc<Region>)],
-        read: &Bucket,
+        read: &NewRegion,
         as_of: DateTime<Utc>,
     ) -> Option<&'r Region> {
         let same = |(filters, region): &&(Filters, Arc<Region>)| {
