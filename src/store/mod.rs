@@ -31,6 +31,7 @@ mod lease;
 mod maintenance;
 #[cfg(feature = "shared")]
 mod network;
+mod opening;
 mod past;
 mod quota;
 mod region;
@@ -39,7 +40,6 @@ mod statistics;
 mod storage;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -50,13 +50,12 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use savedsearch_clock::Clock;
 use tokio::time::Instant;
 
 pub use self::access::has_store;
 #[cfg(all(feature = "distributed", feature = "shared"))]
 pub(crate) use self::bucket::objects_of;
-pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
+pub(crate) use self::catalog::{Catalog, Owner};
 pub(crate) use self::changes::{Arrivals, Since};
 pub(crate) use self::checksums::{CHANGED, Sums};
 pub use self::compaction::Compacted;
@@ -79,15 +78,12 @@ use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
 use self::storage::Storage;
 
-use self::access::inaccessible;
-use self::catalog::FileColumn;
 use self::coverage::is_credible;
 use self::files::{FILTERS, FileReader, Layout};
 use self::filling::NewRegion;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
-use crate::files::private_folder;
-use crate::location::{CatalogUrl, Location};
-use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
+use crate::location::Location;
+use crate::profile::{ColumnSpec, Origin, Scope};
 use crate::request::{CLOCK_SKEW, RequestKey};
 
 /// Name in the catalog of the time by which the service's clock is ahead of ours, in seconds.
@@ -190,11 +186,6 @@ pub(crate) struct ConfirmedPart {
     pub(crate) settled: bool,
 }
 
-/// Returns a column that the store fills itself.
-fn own_column(name: &str, kind: ColumnType) -> StoredColumn {
-    StoredColumn { name: name.to_owned(), kind, source: String::new() }
-}
-
 /// Name of a subject's timeline in the catalog.
 fn timeline_of(subject: &Subject) -> String {
     format!("timeline of {} {}", subject.aid, subject.filters.to_json())
@@ -219,109 +210,6 @@ type Readers = HashMap<String, FileReader>;
 pub(crate) type Regions = Arc<Vec<(Filters, Arc<Region>)>>;
 
 impl Store {
-    /// Opens the store at a location, for the mentions of a service that a key may read. It is created if it is missing.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened;
-    /// [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
-    pub(crate) fn open(
-        location: &Location,
-        catalog: Option<&CatalogUrl>,
-        owner: &Owner,
-        mentions: &TableSpec,
-        clock: &Clock,
-    ) -> Result<Arc<Self>> {
-        let timed = mentions.time.as_ref().and_then(|time| mentions.column(time)).filter(|time| !time.nullable);
-        let Some(time) = timed else {
-            let message =
-                "a store needs mentions with a time: `time` of tables.mentions must name a column with null = false";
-            return Err(Error::new(ErrorKind::Profile, message).advice("correct the profile, or use no store"));
-        };
-        let reserved = |column: &&ColumnSpec| {
-            let name = column.name.to_ascii_lowercase();
-            (name == AS_OF && column.origin != Origin::AsOf)
-                || name == FILTERS
-                || (name == AID && column.origin != Origin::Aid)
-        };
-        if let Some(column) = mentions.columns.iter().find(reserved) {
-            let message = format!("column name `{}` is reserved by the store", column.name);
-            return Err(Error::new(ErrorKind::Profile, message)
-                .advice("rename that column of tables.mentions in the profile, or use no store"));
-        }
-        let location = match location {
-            Location::Folder(folder) => {
-                if let Err(error) = private_folder(folder) {
-                    // It is not an error if the folder exists on a read-only medium.
-                    if !folder.is_dir() {
-                        return Err(inaccessible(folder, &error));
-                    }
-                }
-                // The engine takes no paths with `..`.
-                Location::Folder(fs::canonicalize(folder).map_err(|error| inaccessible(folder, &error))?)
-            }
-            bucket @ Location::Bucket(_) => bucket.clone(),
-        };
-        let own = |column: &&ColumnSpec| is_stored(&column.origin) && ![AID, AS_OF].contains(&column.name.as_str());
-        let fields = mentions.columns.iter().filter(own);
-        let fields = fields.map(|column| StoredColumn {
-            name: column.name.clone(),
-            kind: column.kind,
-            source: format!("{:?} {:?}", column.origin, column.pattern),
-        });
-        let columns: Vec<StoredColumn> = [own_column(AID, ColumnType::Utf8)]
-            .into_iter()
-            .chain(fields)
-            .chain([own_column(AS_OF, ColumnType::Timestamp)])
-            .collect();
-        let open = |access| match (catalog, &location) {
-            (None, Location::Folder(folder)) => {
-                Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access)
-            }
-            (None, Location::Bucket(_)) => Err(access::without_catalog(&location)),
-            (Some(url), location) => {
-                let storage = access::storage_of(location)?;
-                Catalog::open_shared(url, storage, owner, &columns, &time.name, clock.clone(), access)
-            }
-        };
-        let (catalog, unwritable) = match open(Access::ReadWrite) {
-            // SQLite opens a catalog for writing although nothing can be written.
-            Ok(catalog) => match &location {
-                Location::Folder(folder) => (catalog, files::refusal(folder)),
-                Location::Bucket(_) => (catalog, None),
-            },
-            // A store on a read-only medium answers queries.
-            Err(refused) => (open(Access::Read).map_err(|_| refused.clone())?, Some(refused)),
-        };
-        let version = catalog.schema();
-        let columns = catalog.columns_of(version)?;
-        let (time, id) = (time.name.clone(), mentions.id.clone());
-        let layout = |own: Option<FileColumn>| {
-            let columns: Vec<FileColumn> = columns.iter().cloned().chain(own).collect();
-            Layout::try_new(version, &columns, &time, id.as_deref())
-        };
-        let (layout, filtered, deleted) =
-            (layout(None)?, layout(Some(FileColumn::filters()))?, layout(Some(FileColumn::deleted_at()))?);
-        let (cached, counters, in_flight, busy) = Default::default();
-        let ahead = catalog.cursor(AHEAD)?.and_then(|ahead| ahead.parse().ok()).unwrap_or_default();
-        let ahead = AtomicI64::new(ahead);
-        Ok(Arc::new(Self {
-            location,
-            catalog: Arc::new(catalog),
-            unwritable,
-            layout,
-            filtered,
-            deleted,
-            time,
-            id,
-            cached,
-            counters,
-            checked: Mutex::default(),
-            in_flight,
-            ahead,
-            busy,
-        }))
-    }
-
     /// Reason why the folder cannot be written, if it cannot.
     pub(crate) fn unwritable(&self) -> Option<&Error> {
         self.unwritable.as_ref()
