@@ -18,6 +18,7 @@ mod count_evidence;
 mod counters;
 mod display;
 mod memory;
+mod merging;
 mod null_extremes;
 mod opaque;
 mod outlook;

@@ -7,6 +7,8 @@
 //!     └─ a sort order      merged: the first page of each, then pages of those whose rows come next
 //! ```
 
+mod page_checks;
+
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 #[cfg(feature = "store")]
@@ -15,33 +17,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{Int64Type, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{Int64Type, SchemaRef};
 use async_stream::try_stream;
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
-use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
-use datafusion::physical_plan::sorts::streaming_merge::StreamingMergeBuilder;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::answer::Answer;
+use self::page_checks::PageChecks;
 use super::counters::Counters;
 use super::memory::PoolMemory;
+use super::merging::Merging;
 use super::outlook::Outlook;
-use super::page_converter::{OrderCheck, PageConverter};
+use super::page_converter::PageConverter;
 use super::prune;
 use super::read_options::ReadOptions;
-use super::requested_values::RequestedValues;
 use super::requests::{Requests, least_rows};
 use super::scan_config::{Mode, ScanConfig, Slice};
-use super::scan_exec::{FetchExec, sort_key};
+use super::scan_exec::FetchExec;
 #[cfg(feature = "store")]
 use super::stored::{Divisions, StoredPart};
 use crate::client::{Completeness, Prefetch, QuerySpan, Scan, read_pages};
@@ -53,7 +51,7 @@ use crate::profile::TableKind;
 use crate::pushdown::Aids;
 #[cfg(feature = "store")]
 use crate::pushdown::ScanPlan;
-use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan, RequestedWindow};
+use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan};
 
 /// Batches of the output.
 pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
@@ -747,146 +745,6 @@ impl Driver {
     }
 }
 
-/// Checks of the pages of one plan, with what they have shown so far.
-struct PageChecks<'r> {
-    driver: &'r Driver,
-    plan: &'r RequestPlan,
-    converter: &'r PageConverter,
-    /// The first response, if it is kept.
-    response: Arc<OnceLock<Answer>>,
-    order: Option<OrderCheck<'r>>,
-    /// Set if the first rows are skipped.
-    skips: bool,
-    /// Number of rows that are requested, if it is limited.
-    asked: Option<u64>,
-    /// Set for a consumer that may stop early, which would never see a proof at the end.
-    stops: bool,
-    /// Set until a page has come.
-    first: bool,
-    /// Requested values that nothing has proven yet.
-    values: RequestedValues,
-    /// Times without a zone, which the first response shows to be right.
-    assumed: Vec<i64>,
-    noted: HashSet<String>,
-    /// Mentions that came.
-    received: u64,
-    /// Those that are not output.
-    dropped: usize,
-    /// Those that are not, because they do not belong to the part that is read.
-    others: usize,
-}
-
-impl<'r> PageChecks<'r> {
-    fn new(
-        driver: &'r Driver,
-        plan: &'r RequestPlan,
-        converter: &'r PageConverter,
-        read: &ReadOptions,
-        asked: Option<u64>,
-        prefetch: Prefetch,
-    ) -> Self {
-        Self {
-            driver,
-            plan,
-            converter,
-            response: read.first().unwrap_or_default(),
-            order: converter.check(),
-            skips: plan.pages.is_some_and(|pages| pages.skip > 0),
-            asked,
-            stops: asked.is_some() || prefetch == Prefetch::OnDemand,
-            first: true,
-            values: driver.requested_values(plan),
-            assumed: Vec::new(),
-            noted: HashSet::new(),
-            received: 0,
-            dropped: 0,
-            others: 0,
-        }
-    }
-
-    /// Checks a page.
-    async fn page(&mut self, page: &Decoded) -> Result<()> {
-        let Self { driver, plan, converter, .. } = *self;
-        driver.check_clock(plan).map_err(|error| driver.at_table(error))?;
-        driver.check_zone(plan, page).map_err(|error| driver.at_table(error))?;
-        // A period that was requested for a range covers it. The first response resolves the period.
-        if let (Some((from, to)), Some(stated), 0) = (driver.config.plan.reach, page.window, self.received) {
-            let now = driver.config.connection.client().time_of_service();
-            let covers = RequestedWindow::Instants(from, to.unwrap_or(now)).covered_by(stated, now);
-            covers.map_err(|error| driver.at_plan(error, plan))?;
-        }
-        if let Some(order) = &mut self.order {
-            order.observe(&page.batch).map_err(|error| driver.at_plan(error, plan))?;
-        }
-        if self.received == 0
-            && let Some(order) = converter.order()
-            && Driver::begins_with_null(order, converter, plan, page)
-            && driver.starts_with_null(plan, converter).await.map_err(|error| driver.at_table(error))?
-        {
-            driver.check_opposite(plan, order).await.map_err(|error| driver.at_table(error))?;
-            driver.verify_order(plan, converter).await.map_err(|error| driver.at_table(error))?;
-        }
-        if std::mem::take(&mut self.first) {
-            driver.look_ahead(page).await.map_err(|error| driver.at_table(error))?;
-        }
-        self.values.see(&page.batch);
-        if let (true, Some(time)) = (page.assumed.is_some() || !self.assumed.is_empty(), converter.time) {
-            self.assumed.extend(page.batch.column(time).as_primitive::<TimestampMicrosecondType>().values());
-        }
-        if !self.values.is_empty() && self.stops {
-            self.prove_values().await?;
-        }
-        driver.check_value_part(plan, page).map_err(|error| driver.at_plan(error, plan))?;
-        driver.check_fields(plan, page).map_err(|error| driver.at_table(error))?;
-        driver.note_fields(plan, page, &mut self.noted).map_err(|error| driver.at_table(error))
-    }
-
-    async fn prove_values(&mut self) -> Result<()> {
-        let values = std::mem::take(&mut self.values);
-        let proven = self.driver.prove_values(self.plan, values, self.response.get(), true).await;
-        proven.map_err(|error| self.driver.at_table(error))
-    }
-
-    /// Counts a page, and returns the rows of it that are output.
-    fn rows(&mut self, page: &Decoded, read: &ReadOptions) -> DataFusionResult<RecordBatch> {
-        let own = read.of(&page.batch, self.converter)?;
-        let batch = self.converter.finish(&own)?;
-        self.others += page.batch.num_rows() - own.num_rows();
-        self.driver.counters.page(&self.driver.scan, page);
-        self.driver.note_doubt(self.plan, page);
-        self.received += page.batch.num_rows() as u64;
-        self.dropped += page.batch.num_rows() - batch.num_rows();
-        if self.skips && self.dropped > 0 {
-            return Err(self.driver.at_table(filters_ignored(self.dropped)).into());
-        }
-        Ok(batch)
-    }
-
-    /// Checks what all pages have shown.
-    async fn end(mut self) -> Result<()> {
-        self.prove_values().await?;
-        let Self { driver, plan, dropped, received, .. } = self;
-        if let Some(response) = self.response.get().filter(|_| !self.assumed.is_empty()) {
-            driver.check_assumed(plan, &self.assumed, response).map_err(|error| driver.at_table(error))?;
-        }
-        if received == 0 {
-            driver.prove_none(plan).await.map_err(|error| driver.at_plan(error, plan))?;
-        } else if dropped == 0 && driver.config.plan.exact {
-            driver.config.connection.note_combined(&plan.filters);
-        }
-        // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
-        let (unmatched, filtered) = (dropped - self.others, driver.config.plan.exact && !plan.filters.is_empty());
-        if filtered && unmatched > 0 && dropped as u64 == received {
-            return Err(driver.at_plan(filters_ignored(unmatched), plan));
-        }
-        // The service returned as many rows as requested, but some do not match the filters.
-        if dropped > 0 && self.asked.is_some_and(|asked| received >= asked) {
-            return Err(driver.at_table(filters_ignored(dropped)));
-        }
-        Ok(())
-    }
-}
-
 /// Error for a mention after the end of a period that ends now.
 fn after_end(relative: Option<&str>, newest: DateTime<Utc>, end: DateTime<Utc>) -> Error {
     let end = end.trunc_subsecs(0);
@@ -920,43 +778,6 @@ fn in_background(schema: SchemaRef, mut rows: Batches) -> Batches {
     };
     // Nothing is requested before the first batch is asked for.
     stream::once(started).flatten().boxed()
-}
-
-/// Merges streams with the same sort order.
-pub(super) struct Merging {
-    reservation: MemoryReservation,
-    batch_size: usize,
-}
-
-impl Merging {
-    /// If `wanted` rows are enough, batches are no larger, so that output does not wait for more.
-    pub(super) fn new(context: &TaskContext, wanted: Option<usize>) -> Self {
-        let reservation = MemoryConsumer::new("FetchExec merge").register(context.memory_pool());
-        let batch_size = context.session_config().batch_size();
-        Self { reservation, batch_size: wanted.map_or(batch_size, |wanted| wanted.clamp(1, batch_size)) }
-    }
-
-    pub(super) fn merge(
-        self,
-        streams: Vec<SendableRecordBatchStream>,
-        config: &ScanConfig,
-        converter: &PageConverter,
-    ) -> DataFusionResult<SendableRecordBatchStream> {
-        let key = config.mode.order().and_then(|order| sort_key(order, &converter.schema));
-        let Some(ordering) = LexOrdering::new(key) else {
-            return internal_err!("sort key missing from the output");
-        };
-        StreamingMergeBuilder::new()
-            .with_streams(streams)
-            .with_schema(Arc::clone(&converter.schema))
-            .with_expressions(&ordering)
-            // The merge has its own metrics; the operator's are counted here.
-            .with_metrics(BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0))
-            .with_batch_size(self.batch_size)
-            .with_fetch(config.mode.slice().fetch)
-            .with_reservation(self.reservation)
-            .build()
-    }
 }
 
 fn parts_changed(plan: &RequestPlan) -> Error {

@@ -41,10 +41,11 @@ use super::checked::CheckedFiles;
 use super::file_columns::{FileColumns, placed};
 use super::words::search;
 use crate::error::{Error, ErrorKind};
+use crate::exec::merging::Merging;
 use crate::exec::opaque::{hidden_from_pruning, opaque};
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::scan_exec::sort_key;
-use crate::exec::stream::{Batches, Driver, Merging};
+use crate::exec::stream::{Batches, Driver};
 use crate::request::RequestPlan;
 use crate::store::{AID, DataFile, FromStore, Store, Stored, Subject, retyped, span_of};
 
