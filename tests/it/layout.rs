@@ -389,7 +389,7 @@ fn texts_have_settings_and_options_as_values() {
     let of_program = [
         "crates/cli/",
         "src/config/settings.rs",
-        "src/connection.rs",
+        "src/connection/stored.rs",
         "src/distributed/",
         "src/error/phrase.rs",
         "src/host/auth.rs",
