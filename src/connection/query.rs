@@ -63,7 +63,7 @@ pub(crate) struct Query {
     pub(super) list: OnceLock<Arc<SavedSearches>>,
     /// Store of responses without mentions, and how it is used.
     #[cfg(feature = "store")]
-    pub(super) kept: Option<FromStore>,
+    pub(super) from_store: Option<FromStore>,
 }
 
 /// Owners of the queries of plans that were not admitted. An extension of the configuration of a session.
@@ -148,7 +148,7 @@ impl Query {
     /// True if responses may come from a store, or remain in it.
     pub(crate) fn keeps_answers(&self) -> bool {
         #[cfg(feature = "store")]
-        return self.kept.as_ref().is_some_and(|kept| kept.freshness > TimeDelta::zero());
+        return self.from_store.as_ref().is_some_and(|from| from.freshness > TimeDelta::zero());
         #[cfg(not(feature = "store"))]
         false
     }
@@ -200,7 +200,7 @@ impl Connection {
             answers: Mutex::default(),
             list: OnceLock::new(),
             #[cfg(feature = "store")]
-            kept: self.store_for(settings),
+            from_store: self.store_for(settings),
         });
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|query| query.strong_count() > 0);
