@@ -648,7 +648,7 @@ impl FetchExec {
             Some(stored) => cost.with_store(&stored),
             None => {
                 let shared = self.requests.shared_of(&self.config, &aids);
-                cost.without_stored(self.requests.stored_of(&self.config, &shared))
+                cost.without_stored(self.requests.stored_answers(&self.config, &shared))
             }
         };
         let RunCost { at_least, exact, .. } = cost;
