@@ -123,7 +123,7 @@ impl Catalog {
                             Some(id) => *id,
                             None => {
                                 let labels = &labels[file.path.as_str()];
-                                let id = self.data_file(transaction, &mut snapshot, table, labels, file)?;
+                                let id = self.id_of_file(transaction, &mut snapshot, table, labels, file)?;
                                 ids.insert(&file.path, id);
                                 id
                             }
@@ -146,7 +146,7 @@ impl Catalog {
     }
 
     /// Returns the id of a file, which is added to its table if the table does not have it.
-    fn data_file(
+    fn id_of_file(
         &self,
         transaction: &Connection<'_>,
         snapshot: &mut Snapshot<'_>,
