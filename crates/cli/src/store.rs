@@ -292,8 +292,8 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
     }
 }
 
-/// Exit of a synchronization that a signal has stopped after this many steps. `kept`: what is stored of the step in progress; `None` if
-/// there was none.
+/// Exit of a synchronization that a signal has stopped after this many steps. `kept`: what is stored of the step in progress;
+/// `None` if there was none.
 fn stopped(kind: SignalKind, kept: Option<Vec<String>>, steps: usize) -> Exit {
     let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
     let reading = kept.is_some();
