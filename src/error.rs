@@ -81,7 +81,7 @@ pub enum ErrorKind {
     Malformed,
     /// The response is well-formed but contradicts the profile or the request.
     Contradiction,
-    /// The received mentions are not all that the service announced.
+    /// The received mentions are not all that the service reported.
     Incomplete,
     /// More mentions match than paging can reach, and the window cannot be split.
     TooDeep,

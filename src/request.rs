@@ -218,7 +218,7 @@ impl Traits {
 }
 
 /// Identity of a request: its path and parameters. Requests with equal keys have the same response at any given time,
-/// so responses are shared, kept, recorded and announced by key. The service's address and key are not part of it:
+/// so responses are shared, kept, recorded and counted by key. The service's address and key are not part of it:
 /// everything that holds responses belongs to one client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey {

@@ -11,10 +11,11 @@
 //! query may spend all that is left.
 
 mod new_mentions;
+mod steps;
 mod watch;
 mod webhook;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use datafusion::prelude::{SessionContext, lit};
 use futures::stream::{FuturesUnordered, StreamExt};
 
 pub use self::new_mentions::{NewMentions, ReadMentions};
+use self::steps::{Piece, Queue, Steps, pieces};
 pub use self::watch::{Alert, Claim, Due, Watch};
 pub use self::webhook::Webhook;
 use crate::client::QueryBudget;
@@ -38,10 +40,7 @@ use crate::exec::start;
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
-use crate::store::{
-    Day, Erased, Extent, Filters, Lease, Leased, NO_SPACE, Terms, Work, date_of, day_of, days_of, divide, is_full,
-    month_of, start_of,
-};
+use crate::store::{Day, Erased, Extent, Lease, Leased, NO_SPACE, Work, date_of, day_of, is_full, start_of};
 
 /// Saved searches and days to synchronize.
 #[derive(Debug, Clone)]
@@ -173,9 +172,6 @@ impl SyncOptions {
     }
 }
 
-/// Days that one query reads at most, if there are more.
-const LONGEST: Day = 31;
-
 /// Reads what the store of a connection lacks since a day, confirms the rest, and removes what is too old. `report` is called
 /// after each step.
 ///
@@ -192,99 +188,32 @@ pub async fn sync(
     let context = session(connection).map_err(|error| own_or_query(&error))?;
     let begun = connection.clock().now();
     let mut spent = Spent { left: options.max_requests, requests: 0 };
-    let aids = match options.aids.as_slice() {
-        [] => listed(connection, &context, &mut spent).await?,
-        aids => {
-            let mut seen = HashSet::new();
-            aids.iter().filter(|aid| seen.insert(aid.as_str())).cloned().collect()
-        }
-    };
+    let aids = chosen(connection, &context, options, &mut spent).await?;
     let retained = options.retained_from(connection.now());
     let since = retained.map_or(options.since, |retained| options.since.max(retained));
     let kept = |quota: u64| kept_from(connection, quota, since);
     let first = options.quota.map(kept).transpose()?.flatten().unwrap_or(since);
     let days = first.to_epoch_days()..today + 1;
-    let queues = aids.iter().map(|aid| pieces(connection, aid, &days, options)).collect::<Result<Vec<_>>>()?;
-    let mut steps = Steps { idle: (0..aids.len()).collect(), queues };
-    let mut synced = Synced { searches: aids.len() as u64, ..Synced::default() };
+    let mut sync = SyncRun::new(connection, options, &aids, days, spent)?;
     let at_once = if options.max_requests.is_some() { 1 } else { connection.profile().budget.concurrency };
     let mut running = FuturesUnordered::new();
-    let mut failed = None;
-    let mut leases: Vec<Option<Lease>> = aids.iter().map(|_| None).collect();
     loop {
         // What is in flight when a step fails or the requests are used up is read to its end.
-        while failed.is_none() && synced.left == 0 && running.len() < at_once {
-            let Some((search, mut piece)) = steps.next() else { break };
-            if leases[search].is_none() {
-                match leased(connection, &aids[search], &days, options).await {
-                    Ok(Some((lease, None))) => leases[search] = Some(lease),
-                    Ok(Some((lease, Some(mut queue)))) => {
-                        leases[search] = Some(lease);
-                        let first = queue.pop_front();
-                        steps.queues[search] = queue;
-                        match first {
-                            Some(first) => piece = first,
-                            None => {
-                                release(&mut leases[search]).await;
-                                continue;
-                            }
-                        }
-                    }
-                    Ok(None) => {
-                        synced.elsewhere.push(aids[search].clone());
-                        steps.queues[search].clear();
-                        continue;
-                    }
-                    Err(error) => {
-                        failed = Some(error);
-                        break;
-                    }
-                }
-            }
-            let (aid, context, left) = (&aids[search], &context, spent.left);
+        while sync.goes_on() && running.len() < at_once {
+            let Some((search, piece)) = sync.next().await else { break };
+            let (aid, context, left) = (&aids[search], &context, sync.spent.left);
             running.push(async move {
                 let done = run(connection, context, aid, &piece, begun, left).await;
                 (search, piece, done)
             });
         }
-        let Some((search, piece, (requests, done))) = running.next().await else { break };
-        spent.take(requests);
-        steps.idle.push_back(search);
-        let (aid, left) = (&aids[search], steps.left() + running.len());
-        match done.and_then(|mentions| check(connection, aid, &piece).map(|()| mentions)) {
-            Ok(mentions) => {
-                let (from, to) = (date_of(piece.days.start), date_of(piece.days.end - 1));
-                // Older days would be removed at the end.
-                let first = options.quota.map(|quota| store.first_that_fits(quota)).transpose().map(Option::flatten);
-                match first {
-                    Ok(first) => steps.drop_before(first.unwrap_or(Day::MIN)),
-                    Err(error) => failed = failed.or(Some(error)),
-                }
-                let left = steps.left() + running.len();
-                report(&SyncStep { aid: aid.clone(), from, to, mentions, requests, left });
-            }
-            // What is left of the requests may be enough for a part of the days.
-            Err(error) if error.kind() == ErrorKind::Budget && spent.left > Some(0) && piece.days.len() > 1 => {
-                let piece = Piece { begun: piece.begun || requests > 0, ..piece };
-                steps.put_back(search, piece.halves(options.oldest_first));
-            }
-            Err(error) if error.kind() == ErrorKind::Budget && options.max_requests.is_some() => {
-                synced.left = left + usize::from(!piece.continues);
-                synced.cut = (piece.begun || requests > 0).then(|| steps.cut(search, &piece, aid));
-            }
-            Err(error) => failed = failed.or(Some(error)),
-        }
-        if steps.queues[search].is_empty() {
-            release(&mut leases[search]).await;
+        let Some((search, piece, done)) = running.next().await else { break };
+        sync.finish(search, piece, done, running.len(), &mut report);
+        if sync.steps.queues[search].is_empty() {
+            release(&mut sync.leases[search]).await;
         }
     }
-    for lease in &mut leases {
-        release(lease).await;
-    }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    synced.searches -= synced.elsewhere.len() as u64;
+    let mut synced = sync.end().await?;
     let settling = connection.profile().store.settle.length();
     if let Some(first) = retained {
         synced.removed = store.retain_from(first, connection.now(), settling)?;
@@ -295,8 +224,152 @@ pub async fn sync(
         lease.release().await;
         maintained?;
     }
-    synced.requests = spent.requests;
     Ok(synced)
+}
+
+/// The saved searches of the options, or of the list.
+async fn chosen(
+    connection: &Connection,
+    context: &SessionContext,
+    options: &SyncOptions,
+    spent: &mut Spent,
+) -> Result<Vec<String>> {
+    if options.aids.is_empty() {
+        return listed(connection, context, spent).await;
+    }
+    let mut seen = HashSet::new();
+    Ok(options.aids.iter().filter(|aid| seen.insert(aid.as_str())).cloned().collect())
+}
+
+/// Steps that are read.
+struct SyncRun<'s> {
+    connection: &'s Arc<Connection>,
+    options: &'s SyncOptions,
+    aids: &'s [String],
+    days: Range<Day>,
+    steps: Steps,
+    /// Of each saved search, the lease under which it is read.
+    leases: Vec<Option<Lease>>,
+    spent: Spent,
+    synced: Synced,
+    /// The first error.
+    failed: Option<Error>,
+}
+
+impl<'s> SyncRun<'s> {
+    fn new(
+        connection: &'s Arc<Connection>,
+        options: &'s SyncOptions,
+        aids: &'s [String],
+        days: Range<Day>,
+        spent: Spent,
+    ) -> Result<Self> {
+        let queues = aids.iter().map(|aid| pieces(connection, aid, &days, options)).collect::<Result<Vec<_>>>()?;
+        let steps = Steps { idle: (0..aids.len()).collect(), queues };
+        let leases = aids.iter().map(|_| None).collect();
+        let synced = Synced { searches: aids.len() as u64, ..Synced::default() };
+        Ok(Self { connection, options, aids, days, steps, leases, spent, synced, failed: None })
+    }
+
+    /// True if another piece may be read.
+    fn goes_on(&self) -> bool {
+        self.failed.is_none() && self.synced.left == 0
+    }
+
+    /// The next piece, and its saved search, whose lease is taken. `None` if there is none, or after an error.
+    async fn next(&mut self) -> Option<(usize, Piece)> {
+        loop {
+            let (search, piece) = self.steps.next()?;
+            if self.leases[search].is_some() {
+                return Some((search, piece));
+            }
+            match leased(self.connection, &self.aids[search], &self.days, self.options).await {
+                Ok(Some((lease, queue))) => {
+                    self.leases[search] = Some(lease);
+                    let Some(mut queue) = queue else { return Some((search, piece)) };
+                    let first = queue.pop_front();
+                    self.steps.queues[search] = queue;
+                    match first {
+                        Some(first) => return Some((search, first)),
+                        None => release(&mut self.leases[search]).await,
+                    }
+                }
+                Ok(None) => {
+                    self.synced.elsewhere.push(self.aids[search].clone());
+                    self.steps.queues[search].clear();
+                }
+                Err(error) => {
+                    self.failed = Some(error);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Records the end of a piece, with its requests and its mentions, while `in_flight` others are being read.
+    fn finish(
+        &mut self,
+        search: usize,
+        piece: Piece,
+        (requests, done): (u64, Result<u64>),
+        in_flight: usize,
+        report: &mut impl FnMut(&SyncStep),
+    ) {
+        self.spent.take(requests);
+        self.steps.idle.push_back(search);
+        let aids = self.aids;
+        let aid = &aids[search];
+        match done.and_then(|mentions| check(self.connection, aid, &piece).map(|()| mentions)) {
+            Ok(mentions) => {
+                let (from, to) = (date_of(piece.days.start), date_of(piece.days.end - 1));
+                self.drop_beyond_quota();
+                let left = self.steps.left() + in_flight;
+                report(&SyncStep { aid: aid.clone(), from, to, mentions, requests, left });
+            }
+            // What is left of the requests may be enough for a part of the days.
+            Err(error) if error.kind() == ErrorKind::Budget && self.spent.left > Some(0) && piece.days.len() > 1 => {
+                let piece = Piece { begun: piece.begun || requests > 0, ..piece };
+                self.steps.put_back(search, piece.halves(self.options.oldest_first));
+            }
+            Err(error) if error.kind() == ErrorKind::Budget && self.options.max_requests.is_some() => {
+                self.synced.left = self.steps.left() + in_flight + usize::from(!piece.continues);
+                self.synced.cut = (piece.begun || requests > 0).then(|| self.steps.cut(search, &piece, aid));
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Drops the days that would be removed at the end.
+    fn drop_beyond_quota(&mut self) {
+        let Some(quota) = self.options.quota else { return };
+        match self.connection.some_store().and_then(|store| store.first_that_fits(quota)) {
+            Ok(first) => self.steps.drop_before(first.unwrap_or(Day::MIN)),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        if self.failed.is_none() {
+            self.failed = Some(error);
+        }
+    }
+
+    /// Releases the leases.
+    ///
+    /// # Errors
+    /// The first error of a piece.
+    async fn end(mut self) -> Result<Synced> {
+        for lease in &mut self.leases {
+            release(lease).await;
+        }
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut synced = self.synced;
+        synced.searches -= synced.elsewhere.len() as u64;
+        synced.requests = self.spent.requests;
+        Ok(synced)
+    }
 }
 
 /// Merges small files, indexes those that have no index, and removes the oldest days of a store above its quota.
@@ -348,9 +421,6 @@ async fn release(lease: &mut Option<Lease>) {
     }
 }
 
-/// Pieces of a saved search, the first one first.
-type Queue = VecDeque<Piece>;
-
 /// Refuses, before anything is requested, a synchronization that could store nothing.
 fn check_start(connection: &Connection, options: &SyncOptions, today: Day) -> Result<()> {
     if options.since.to_epoch_days() > today {
@@ -379,63 +449,6 @@ fn check_start(connection: &Connection, options: &SyncOptions, today: Day) -> Re
     Ok(())
 }
 
-/// Pieces that no query has begun to read.
-struct Steps {
-    /// Those of each saved search.
-    queues: Vec<Queue>,
-    /// Saved searches of which no piece is being read.
-    idle: VecDeque<usize>,
-}
-
-impl Steps {
-    /// The next piece, and its saved search: one of each in turn.
-    fn next(&mut self) -> Option<(usize, Piece)> {
-        while let Some(search) = self.idle.pop_front() {
-            if let Some(piece) = self.queues[search].pop_front() {
-                return Some((search, piece));
-            }
-        }
-        None
-    }
-
-    /// Number of steps. Pieces of one step count once.
-    fn left(&self) -> usize {
-        self.queues.iter().flatten().filter(|piece| !piece.continues).count()
-    }
-
-    /// The rest of a step: one of its pieces, and those that follow.
-    fn cut(&self, search: usize, piece: &Piece, aid: &str) -> CutStep {
-        let mut days = piece.days.clone();
-        let mut continues = piece.continues;
-        for next in self.queues[search].iter().take_while(|next| std::mem::replace(&mut continues, next.continues)) {
-            days = days.start.min(next.days.start)..days.end.max(next.days.end);
-        }
-        CutStep { aid: aid.to_owned(), from: date_of(days.start), to: date_of(days.end - 1) }
-    }
-
-    /// Drops the pieces whose days are all before a day.
-    fn drop_before(&mut self, first: Day) {
-        for queue in &mut self.queues {
-            let mut kept: VecDeque<Piece> = VecDeque::with_capacity(queue.len());
-            for piece in queue.drain(..) {
-                if piece.confirms || piece.days.end > first {
-                    kept.push_back(piece);
-                } else if let Some(last) = kept.back_mut() {
-                    // It may have been the rest of that piece's step.
-                    last.continues &= piece.continues;
-                }
-            }
-            *queue = kept;
-        }
-    }
-
-    /// Replaces a piece by two smaller ones, which are next.
-    fn put_back(&mut self, search: usize, [first, second]: [Piece; 2]) {
-        self.queues[search].push_front(second);
-        self.queues[search].push_front(first);
-    }
-}
-
 /// Verifies that the days of a piece are stored: a query succeeds even if its rows could not be.
 fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
     let store = connection.some_store()?;
@@ -458,81 +471,10 @@ fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
     Err(error.at(place))
 }
 
-/// Days of a saved search that one query reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Piece {
-    days: Range<Day>,
-    /// Set for days that the store has: only what differs is read.
-    confirms: bool,
-    /// Set to read all days again.
-    rescan: bool,
-    /// Set to keep deleted mentions.
-    keep_deleted: bool,
-    /// Set if the next piece is of the same step, which was divided.
-    continues: bool,
-    /// Set if requests were sent for the step.
-    begun: bool,
-}
-
-impl Piece {
-    /// A step of its own.
-    fn of(days: Range<Day>, keep_deleted: bool) -> Self {
-        Self { days, confirms: false, rescan: false, keep_deleted, continues: false, begun: false }
-    }
-
-    /// Returns two pieces with half of the days each, the one to read first first.
-    fn halves(&self, oldest_first: bool) -> [Self; 2] {
-        let middle = self.days.start + (self.days.end - self.days.start) / 2;
-        let older = Self { days: self.days.start..middle, ..self.clone() };
-        let newer = Self { days: middle..self.days.end, ..self.clone() };
-        let [first, second] = if oldest_first { [older, newer] } else { [newer, older] };
-        // The second one is read only after the first one.
-        [Self { continues: true, ..first }, Self { begun: true, ..second }]
-    }
-}
-
 /// Requests sent, and those that may still be.
 struct Spent {
     left: Option<u64>,
     requests: u64,
-}
-
-/// Returns the queries for a saved search.
-fn pieces(connection: &Connection, aid: &str, days: &Range<Day>, options: &SyncOptions) -> Result<VecDeque<Piece>> {
-    let store = connection.some_store()?;
-    let settling = connection.profile().store.settle.length();
-    let now = connection.now();
-    let terms = Terms { now, settling, since: DateTime::<Utc>::MAX_UTC, rescan: None };
-    let regions = if options.rescan { Arc::default() } else { store.regions(aid)? };
-    let span = start_of(days.start)..start_of(days.end);
-    let division = divide(&span, &Filters::default(), &regions, &terms);
-    let keep_deleted = options.keep_deleted;
-    let mut pieces: Vec<Piece> = Vec::new();
-    // One request may read the latest days and confirm the others.
-    if let ([tail], Some(confirm)) = (division.read.as_slice(), division.to_confirm())
-        && start_of(confirm.end) == tail.start
-        && start_of(confirm.start) == span.start
-        && days_of(tail).len() <= LONGEST as usize
-    {
-        return Ok([Piece::of(days.clone(), keep_deleted)].into());
-    }
-    for read in &division.read {
-        let (mut day, end) = (day_of(read.start), day_of(read.end - 1) + 1);
-        while day < end {
-            // A month at a time, so that little is lost if the sync is stopped.
-            let next = if end - day > LONGEST { month_of(day).end.min(end) } else { end };
-            pieces.push(Piece { rescan: options.rescan, ..Piece::of(day..next, keep_deleted) });
-            day = next;
-        }
-    }
-    if !options.oldest_first {
-        pieces.reverse();
-    }
-    // What was read just now needs no confirmation.
-    if division.to_confirm().is_some() {
-        pieces.push(Piece { confirms: true, ..Piece::of(days.clone(), keep_deleted) });
-    }
-    Ok(pieces.into())
 }
 
 /// Runs the query of a piece, which may spend the requests that are left. Returns the number of requests, and of mentions.
@@ -620,47 +562,6 @@ pub(crate) fn filter_of(table: &TableSpec, aid: &str, days: &Range<Day>) -> Resu
 mod tests {
     use super::*;
 
-    fn piece(days: Range<Day>) -> Piece {
-        Piece::of(days, false)
-    }
-
-    #[test]
-    fn a_divided_step_is_one_step() {
-        let mut steps = Steps { queues: vec![[piece(60..91), piece(30..60)].into()], idle: [0].into() };
-        let (search, whole) = steps.next().expect("a piece");
-        let begun = Piece { begun: true, ..whole };
-        steps.put_back(search, begun.halves(false));
-        assert_eq!(steps.left(), 2);
-        let again = |steps: &mut Steps| {
-            steps.idle.push_back(0);
-            steps.next().expect("a piece").1
-        };
-        let newer = again(&mut steps);
-        assert_eq!((newer.days.clone(), newer.continues, newer.begun, steps.left()), (75..91, true, true, 2));
-        assert_eq!(steps.cut(0, &newer, "7").to_string_of_days(), "7 1970-03-02 to 1970-04-01");
-        steps.put_back(0, newer.halves(false));
-        assert_eq!(steps.left(), 2);
-        let newest = again(&mut steps);
-        assert_eq!((newest.days.clone(), newest.continues), (83..91, true));
-        assert_eq!(steps.cut(0, &newest, "7").to_string_of_days(), "7 1970-03-02 to 1970-04-01");
-        let [_, older] = [again(&mut steps), again(&mut steps)];
-        assert_eq!((older.days.clone(), older.continues, steps.left()), (60..75, false, 1));
-        // The step behind it is another one.
-        assert_eq!(steps.cut(0, &older, "7").to_string_of_days(), "7 1970-03-02 to 1970-03-16");
-    }
-
-    #[test]
-    fn days_that_would_not_fit_are_dropped() {
-        let rest = Piece { continues: true, ..piece(60..70) };
-        let confirming = Piece { confirms: true, ..piece(0..90) };
-        let of = [piece(70..90), rest, piece(50..60), piece(30..50), confirming.clone()];
-        let mut steps = Steps { queues: vec![of.into()], idle: [0].into() };
-        steps.drop_before(Day::MIN);
-        assert_eq!(steps.left(), 4);
-        steps.drop_before(60);
-        assert_eq!(steps.queues, [VecDeque::from([piece(70..90), piece(60..70), confirming])]);
-    }
-
     #[test]
     fn the_last_line_names_the_step_that_was_begun() {
         let mut synced = Synced { searches: 1, requests: 20, left: 2, ..Synced::default() };
@@ -668,11 +569,5 @@ mod tests {
         synced.cut = Some(CutStep { aid: "7".to_owned(), from: date_of(60), to: date_of(90) });
         let expected = "not finished: 2 steps left, of which 7 1970-03-02 to 1970-04-01 has begun · 20 requests";
         assert_eq!(synced.to_string(), expected);
-    }
-
-    impl CutStep {
-        fn to_string_of_days(&self) -> String {
-            format!("{} {} to {}", self.aid, self.from, self.to)
-        }
     }
 }

@@ -67,13 +67,13 @@ pub(super) struct Total {
     pub(super) mentions: u64,
     /// Instants of the window, if they are known.
     #[serde(default)]
-    pub(super) span: Option<Span>,
+    pub(super) span: Option<WindowInstants>,
 }
 
 /// Instants of a window, [from, to); those of a relative period end when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Span {
+pub(super) struct WindowInstants {
     /// Digest of the request without its window.
     of: String,
     from: DateTime<Utc>,
@@ -84,7 +84,7 @@ pub(super) struct Span {
 #[cfg(any(feature = "store", test))]
 const LATER: TimeDelta = TimeDelta::days(1);
 
-impl Span {
+impl WindowInstants {
     /// The instants of a window. `rest`: its request without the window.
     pub(super) fn new(rest: &RequestKey, from: DateTime<Utc>, to: DateTime<Utc>) -> Self {
         Self { of: digest(rest), from, to }
@@ -106,7 +106,7 @@ impl Total {
     }
 
     /// The smallest of these totals whose window contains another one, if there is any.
-    pub(super) fn least_of<'t>(totals: impl Iterator<Item = &'t Self>, within: &Span) -> Option<Self> {
+    pub(super) fn least_of<'t>(totals: impl Iterator<Item = &'t Self>, within: &WindowInstants) -> Option<Self> {
         let containing = totals.filter(|total| total.span.as_ref().is_some_and(|span| span.contains(within)));
         containing.cloned().reduce(Self::smaller)
     }
@@ -152,7 +152,7 @@ impl Grounds {
 
     /// The smallest total of a window that contains another one, and that an earlier process has read or counted.
     #[cfg(any(feature = "store", test))]
-    pub(super) fn earlier_limit(&self, within: &Span) -> Option<Total> {
+    pub(super) fn earlier_limit(&self, within: &WindowInstants) -> Option<Total> {
         Total::least_of(self.earlier.totals.values(), within)
     }
 
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_window_has_no_more_mentions_than_one_that_contains_it() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let span = |aid: &str, from: u32, to: u32| Span::new(&window(aid), at(from), at(to));
+        let span = |aid: &str, from: u32, to: u32| WindowInstants::new(&window(aid), at(from), at(to));
         let of = |aid: &str, mentions: u64, from: u32, to: u32| {
             let total = Total { span: Some(span(aid, from, to)), ..total(to, mentions) };
             (window(&format!("{aid} {from} {to}")), total)
@@ -278,13 +278,13 @@ mod tests {
         let first = Grounds::read(folder.path(), [1; 32]);
         first.write(vec![of("7", 500, 2, 10), of("7", 400, 3, 10), of("7", 90, 6, 10), of("8", 1, 0, 10)], 0);
         let later = Grounds::read(folder.path(), [1; 32]);
-        let limit = |within: Span| later.earlier_limit(&within).map(|total| total.mentions);
+        let limit = |within: WindowInstants| later.earlier_limit(&within).map(|total| total.mentions);
         each([(2, Some(500)), (3, Some(400)), (5, Some(400)), (6, Some(90)), (1, None)], |(from, expected)| {
             assert_eq!(limit(span("7", from, 9)), expected, "from {from}:00");
         });
         assert_eq!(limit(span("9", 4, 9)), None, "of another saved search");
         // What was published since the total was read is little.
-        let ending = |to: DateTime<Utc>| limit(Span { to, ..span("7", 5, 9) });
+        let ending = |to: DateTime<Utc>| limit(WindowInstants { to, ..span("7", 5, 9) });
         assert_eq!((ending(at(10) + LATER), ending(at(11) + LATER)), (Some(400), None));
     }
 

@@ -273,11 +273,11 @@ impl Client {
     /// The total of the window of a plan that now has this many mentions.
     fn total_of(&self, plan: &RequestPlan, mentions: u64) -> (RequestKey, Total) {
         let window = PageRequest::overview(plan.clone()).key(&self.profile);
-        (window, Total { at: self.clock.now(), mentions, span: self.span_of(plan) })
+        (window, Total { at: self.clock.now(), mentions, span: self.instants_of(plan) })
     }
 
     /// The instants of the window of a plan; of a relative period, those if it were requested now.
-    fn span_of(&self, plan: &RequestPlan) -> Option<estimates::Span> {
+    fn instants_of(&self, plan: &RequestPlan) -> Option<estimates::WindowInstants> {
         let (words, window) = (plan.duration.as_deref()?, &self.profile.window);
         let relative = || {
             let now = self.clock.now();
@@ -285,7 +285,7 @@ impl Client {
         };
         let (from, to) = window.span_of(words, plan.zone(&self.profile)).or_else(relative)?;
         let rest = RequestPlan { duration: None, timezone: None, ..plan.clone() };
-        Some(estimates::Span::new(&PageRequest::overview(rest).key(&self.profile), from, to))
+        Some(estimates::WindowInstants::new(&PageRequest::overview(rest).key(&self.profile), from, to))
     }
 
     /// The number of mentions that the window of a plan had when it was last read or counted, if known. It may be outdated.
@@ -312,7 +312,7 @@ impl Client {
     /// time at which an earlier process knew it. For estimates only.
     #[cfg(feature = "store")]
     pub(crate) fn estimated_limit(&self, plan: &RequestPlan) -> Option<(u64, Option<DateTime<Utc>>)> {
-        let within = self.span_of(plan)?;
+        let within = self.instants_of(plan)?;
         let own = self.totals.limit(&within).map(|total| (total.mentions, None));
         let earlier = self.estimates.as_ref().and_then(|estimates| estimates.earlier_limit(&within));
         let earlier = earlier.map(|total| (total.mentions, Some(total.at)));

@@ -110,7 +110,7 @@ impl HttpService for LimitedService {
 pub struct HttpLimits {
     /// Longest time to connect, TLS included.
     pub connect: Duration,
-    /// Longest pause between two pieces of a body.
+    /// Longest pause between two chunks of a body.
     pub idle: Duration,
     /// Largest size of a body on the wire, in bytes. Beyond it: [`ErrorKind::TooLarge`].
     pub wire_bytes: u64,
@@ -262,17 +262,17 @@ pub async fn receive(
         .to_ascii_lowercase();
     let mut wire_bytes = 0;
     let cap = limits.wire_bytes;
-    let wire = body.map(|piece| {
-        let piece = piece?;
-        wire_bytes += piece.len() as u64;
-        if wire_bytes > cap { Err(too_large("on the wire", cap)) } else { Ok(piece) }
+    let wire = body.map(|chunk| {
+        let chunk = chunk?;
+        wire_bytes += chunk.len() as u64;
+        if wire_bytes > cap { Err(too_large("on the wire", cap)) } else { Ok(chunk) }
     });
     let wire = Box::pin(wire);
     let body = match encoding.as_str() {
         "identity" | "" => collect(wire, limits).await?,
         compressed => {
             let reader = StreamReader::new(wire.map_err(|failure| io::Error::other(Carried(failure))));
-            // A body may be joined from several compressed pieces (RFC 1952, section 2.2; RFC 8878, section 3.1).
+            // A body may be joined from several compressed members (RFC 1952, section 2.2; RFC 8878, section 3.1).
             let decoded: Pin<Box<dyn AsyncRead + Send + '_>> = match compressed {
                 "gzip" | "x-gzip" => {
                     let mut decoder = GzipDecoder::new(reader);
@@ -299,39 +299,39 @@ pub async fn receive(
     Ok(HttpResponse { status, headers, body, wire_bytes })
 }
 
-/// Receives a body that is not compressed. Pieces are joined when all have arrived: the memory of a body that is reserved early
+/// Receives a body that is not compressed. Chunks are joined when all have arrived: the memory of a body that is reserved early
 /// is new to the process each time, and page faults cost more than all copies.
 async fn collect(
     mut wire: impl Stream<Item = Result<Bytes, HttpFailure>> + Unpin,
     limits: HttpLimits,
 ) -> Result<Bytes, HttpFailure> {
-    /// Smaller pieces are joined at once, so that their number is bounded.
-    const PIECE: usize = 4 << 10;
-    /// A body of this size in one piece is not copied. A smaller one is, because a piece keeps the whole buffer of its connection
+    /// Smaller chunks are joined at once, so that their number is bounded.
+    const CHUNK: usize = 4 << 10;
+    /// A body of this size in one chunk is not copied. A smaller one is, because a chunk keeps the whole buffer of its connection
     /// in memory, and small bodies may be kept for long.
     const ALONE: usize = 64 << 10;
-    let (mut pieces, mut small, mut length) = (Vec::new(), BytesMut::new(), 0);
-    while let Some(piece) = timeout(limits.idle, wire.next()).await.map_err(|_| stalled(limits))? {
-        let piece = piece?;
-        length += piece.len();
+    let (mut chunks, mut small, mut length) = (Vec::new(), BytesMut::new(), 0);
+    while let Some(chunk) = timeout(limits.idle, wire.next()).await.map_err(|_| stalled(limits))? {
+        let chunk = chunk?;
+        length += chunk.len();
         if length as u64 > limits.body_bytes {
             return Err(too_large("after decompression", limits.body_bytes));
         }
-        if piece.len() < PIECE {
-            small.extend_from_slice(&piece);
+        if chunk.len() < CHUNK {
+            small.extend_from_slice(&chunk);
         } else {
-            pieces.extend((!small.is_empty()).then(|| small.split().freeze()));
-            pieces.push(piece);
+            chunks.extend((!small.is_empty()).then(|| small.split().freeze()));
+            chunks.push(chunk);
         }
     }
-    pieces.extend((!small.is_empty()).then(|| small.freeze()));
-    if let [whole] = &pieces[..]
+    chunks.extend((!small.is_empty()).then(|| small.freeze()));
+    if let [whole] = &chunks[..]
         && length >= ALONE
     {
         return Ok(whole.clone());
     }
     let mut body = BytesMut::with_capacity(length);
-    pieces.iter().for_each(|piece| body.extend_from_slice(piece));
+    chunks.iter().for_each(|chunk| body.extend_from_slice(chunk));
     Ok(body.freeze())
 }
 

@@ -90,7 +90,7 @@ impl Connection {
     ) -> Result<T> {
         let key = request.key(self.profile());
         #[cfg(feature = "store")]
-        if let Some(body) = self.kept(query, &key).await {
+        if let Some(body) = self.stored(query, &key).await {
             return decode(&body).map(|(value, _)| value);
         }
         let decode = Arc::new(decode);
@@ -139,11 +139,11 @@ impl Connection {
 
     /// Returns the stored response to a request, if it is as fresh as the query wants it.
     #[cfg(feature = "store")]
-    async fn kept(&self, query: &Query, key: &RequestKey) -> Option<Bytes> {
-        let kept = query.kept.as_ref()?;
-        match kept.answer(key, self.now()).await {
+    async fn stored(&self, query: &Query, key: &RequestKey) -> Option<Bytes> {
+        let from = query.from_store.as_ref()?;
+        match from.answer(key, self.now()).await {
             Ok(found) => found.map(|(body, _)| {
-                kept.store.counters().answered();
+                from.store.counters().answered();
                 body
             }),
             Err(error) => {
@@ -157,10 +157,11 @@ impl Connection {
     #[cfg(feature = "store")]
     async fn keep(&self, query: &Query, key: &RequestKey, body: &Bytes) {
         // Without a freshness, no query would use it.
-        let Some(kept) = query.kept.as_ref().filter(|kept| kept.writes && kept.freshness > TimeDelta::zero()) else {
+        let Some(from) = query.from_store.as_ref().filter(|from| from.writes && from.freshness > TimeDelta::zero())
+        else {
             return;
         };
-        if let Err(error) = kept.store.keep_answer(key, body, query.begun + self.client.ahead()).await {
+        if let Err(error) = from.store.keep_answer(key, body, query.begun + self.client.ahead()).await {
             self.client.log().note(&query.budget, None, unstored(&error, "read"));
         }
     }

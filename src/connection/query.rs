@@ -39,7 +39,7 @@ pub(crate) struct QueryContext {
     session: String,
     caller: Option<Arc<Caller>>,
     before: SentBefore,
-    /// Requests sent and announced, of all connections.
+    /// Requests sent and required, of all connections.
     counts: Arc<QueryCounts>,
     /// Span of its statement.
     statement: Option<Arc<QuerySpan>>,
@@ -63,7 +63,7 @@ pub(crate) struct Query {
     pub(super) list: OnceLock<Arc<SavedSearches>>,
     /// Store of responses without mentions, and how it is used.
     #[cfg(feature = "store")]
-    pub(super) kept: Option<FromStore>,
+    pub(super) from_store: Option<FromStore>,
 }
 
 /// Owners of the queries of plans that were not admitted. An extension of the configuration of a session.
@@ -148,7 +148,7 @@ impl Query {
     /// True if responses may come from a store, or remain in it.
     pub(crate) fn keeps_answers(&self) -> bool {
         #[cfg(feature = "store")]
-        return self.kept.as_ref().is_some_and(|kept| kept.freshness > TimeDelta::zero());
+        return self.from_store.as_ref().is_some_and(|from| from.freshness > TimeDelta::zero());
         #[cfg(not(feature = "store"))]
         false
     }
@@ -200,7 +200,7 @@ impl Connection {
             answers: Mutex::default(),
             list: OnceLock::new(),
             #[cfg(feature = "store")]
-            kept: self.store_for(settings),
+            from_store: self.store_for(settings),
         });
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|query| query.strong_count() > 0);
@@ -213,12 +213,12 @@ impl Connection {
         query
     }
 
-    /// Number of requests that the running queries have announced. They may turn out to need more.
-    pub fn announced(&self) -> u64 {
+    /// Number of requests that the running queries are known to require. They may turn out to need more.
+    pub fn required_requests(&self) -> u64 {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         // A query that only its owner has does not run: the owner of a foreign run is remembered until the next one.
         let read = running.iter().filter(|query| query.strong_count() > 1).filter_map(Weak::upgrade);
-        read.map(|query| query.budget.announced()).sum()
+        read.map(|query| query.budget.required()).sum()
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
         assert!(same(&at_mine, &owner.at(&mine, "q")) && !same(&at_mine, &at_theirs));
         at_mine.budget.require(2).expect("two requests");
         at_theirs.budget.require(3).expect("three more");
-        assert_eq!((at_mine.budget.announced(), at_theirs.budget.announced()), (5, 5));
+        assert_eq!((at_mine.budget.required(), at_theirs.budget.required()), (5, 5));
     }
 
     #[test]
@@ -275,10 +275,10 @@ mod tests {
         }
         assert!(runs.0.lock().expect("no panic").len() < 3);
         assert!(same(&read, &runs.owner("read", &task).at(&connection, "read")), "a scan reads it");
-        assert_eq!(connection.announced(), 0);
+        assert_eq!(connection.required_requests(), 0);
         read.budget.require(4).expect("four requests");
-        assert_eq!(connection.announced(), 4);
+        assert_eq!(connection.required_requests(), 4);
         drop(read);
-        assert_eq!(connection.announced(), 0, "no scan reads it");
+        assert_eq!(connection.required_requests(), 0, "no scan reads it");
     }
 }

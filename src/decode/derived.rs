@@ -9,8 +9,9 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
 use sha2::{Digest, Sha256};
 
+use super::body::read_text;
 use super::value::Instants;
-use super::{CountPlaces, Decoder, places, read_text};
+use super::{CountPlaces, Decoder, places};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Direction, Nulls, TableSpec};
 use crate::request::{CountedDays, PageRequest, Traits};

@@ -65,7 +65,7 @@ pub(super) fn read<'a, 't>(
     text: &'t str,
 ) -> Option<Estimates> {
     #[cfg(test)]
-    super::count_pass();
+    super::body::count_pass();
     let top: Vec<Known<'a>> = readings.iter().enumerate().map(|(at, table)| (at, &table.decoder.envelope)).collect();
     let mut walk = Walk { readings, said: Said::new(places), within: Vec::new() };
     let mut json = Json::new(text);

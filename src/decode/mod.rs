@@ -15,6 +15,8 @@
 //! Invariant: a batch is returned only if the entire body is valid JSON, its echoes agree with the request, and every
 //! non-nullable column has a value in each row.
 
+mod body;
+mod columns;
 mod derived;
 mod echoes;
 mod envelope;
@@ -31,28 +33,29 @@ mod schema;
 mod value;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondBuilder,
-};
-use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimestampMicrosecondType};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, Utc};
 
+pub(crate) use self::body::decode_tables;
+#[cfg(test)]
+pub(crate) use self::body::passes;
 pub(crate) use self::estimate::{CountPlaces, Estimates, ListPlace};
 pub use self::evidence::Rest;
 pub(crate) use self::list::{OneRowAnAid, check_aids, entries_of};
 pub(crate) use self::schema::in_zone_of;
 pub use self::schema::{arrow_schema, data_type};
 
+use self::body::read_body;
+use self::columns::{check_days, constant, counts_of, hashes, joined_instants, joined_texts, micros, sum_of};
 use self::envelope::{Envelope, Reading};
 use self::evidence::{Evidence, count_of};
 use self::pointer_tree::Tree;
 use self::record::Rows;
-use self::value::{Column, InstantForm, Instants, joined};
-use crate::error::{Error, ErrorKind, Result, Setting};
+use self::value::{Column, InstantForm, Instants};
+use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{
     ColumnType, CompleteField, Origin, Pointer, Profile, Scope, SectionSpec, TableKind, TableSpec, Trust,
 };
@@ -675,128 +678,6 @@ impl Decoder {
     }
 }
 
-/// A table to decode, and the request whose response has it.
-type Wanted<'a> = (&'a Decoder, &'a PageRequest);
-
-/// A table as it was read, or the reason why the response does not have it.
-type Table = Result<(Decoded, Ends)>;
-
-/// Decodes tables of one body, in their order, in one pass over it, and finds what it says of the counts at some places. Each
-/// table has its own error, as if it were decoded alone.
-pub(crate) fn decode_tables(
-    wanted: &[Wanted<'_>],
-    places: &CountPlaces,
-    body: &[u8],
-) -> (Vec<Result<Decoded>>, Estimates) {
-    let (tables, estimates) = read_body(wanted, places, body);
-    (tables.into_iter().map(|table| table.map(|(decoded, _)| decoded)).collect(), estimates)
-}
-
-/// Reads tables of a body. Invalid characters are replaced for those that allow it, which takes another pass.
-fn read_body(wanted: &[Wanted<'_>], places: &CountPlaces, body: &[u8]) -> (Vec<Table>, Estimates) {
-    let (mut tables, mut estimates) = match simdutf8::basic::from_utf8(body) {
-        // Some services prepend a byte order mark.
-        Ok(text) => read_text(wanted, places, text.trim_start_matches('\u{feff}')),
-        Err(_) => {
-            let error = Error::new(ErrorKind::Malformed, "the response is not UTF-8");
-            (wanted.iter().map(|_| Err(error.clone())).collect(), Estimates::default())
-        }
-    };
-    let is_malformed = |table: &Table| table.as_ref().is_err_and(|error| error.kind() == ErrorKind::Malformed);
-    if !tables.iter().any(is_malformed) {
-        return (tables, estimates);
-    }
-    let Some(at) = lossy_utf8::first_flaw(body) else { return (tables, estimates) };
-    let mut lossy = Vec::new();
-    for (position, table) in tables.iter_mut().enumerate() {
-        let Err(error) = table else { continue };
-        if error.kind() == ErrorKind::Malformed {
-            let message = format!("invalid UTF-8 or escape at byte {at} of the response: {}", error.message());
-            let advice = Setting::LossyText.to("on").after("use ").then(" to replace and count invalid characters");
-            *table = Err(Error::new(ErrorKind::Malformed, message).advice(advice));
-            lossy.extend(wanted[position].0.lossy.then_some(position));
-        }
-    }
-    if !lossy.is_empty() {
-        let (text, mended) = lossy_utf8::mend(body);
-        let again: Vec<Wanted<'_>> = lossy.iter().map(|position| wanted[*position]).collect();
-        let (read, found) = read_text(&again, places, text.trim_start_matches('\u{feff}'));
-        for (position, table) in lossy.into_iter().zip(read) {
-            tables[position] = table.map(|(decoded, ends)| (Decoded { mended, ..decoded }, ends));
-        }
-        estimates = of_either(estimates, found);
-    }
-    (tables, estimates)
-}
-
-/// Reads tables of a text. If a string holds the JSON of an object that a table needs, that JSON is read in its place.
-fn read_text(wanted: &[Wanted<'_>], places: &CountPlaces, text: &str) -> (Vec<Table>, Estimates) {
-    let mut readings: Vec<Reading<'_, '_>> = wanted.iter().map(|(decoder, request)| decoder.reading(request)).collect();
-    let mut estimates = envelope::read(&mut readings, places, text).unwrap_or_default();
-    let mut opened: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    let mut tables = Vec::with_capacity(wanted.len());
-    for (position, Reading { mut answer, rows, failed, .. }) in readings.into_iter().enumerate() {
-        let (decoder, request) = wanted[position];
-        tables.push(match (failed, answer.opened.take()) {
-            (Some(error), _) => Err(error),
-            (None, None) => decoder.build(request, text, answer, rows),
-            (None, Some(inner)) => {
-                opened.entry(inner).or_default().push(position);
-                Err(Error::new(ErrorKind::Malformed, "the response has JSON in a string"))
-            }
-        });
-    }
-    for (inner, positions) in opened {
-        let again: Vec<Wanted<'_>> = positions.iter().map(|position| wanted[*position]).collect();
-        let (read, found) = read_text(&again, places, &inner);
-        for (position, table) in positions.into_iter().zip(read) {
-            tables[position] = table;
-        }
-        // Tables may be in several strings, each of which is opened alone.
-        estimates = of_either(estimates, found);
-    }
-    (tables, estimates)
-}
-
-/// The counts that either of two readings of a response found to be estimates.
-fn of_either(one: Estimates, other: Estimates) -> Estimates {
-    let places = one.lists.len().max(other.lists.len());
-    let (mut ones, mut others) = (one.lists.into_iter(), other.lists.into_iter());
-    let lists = std::iter::repeat_with(|| {
-        let (one, other) = (ones.next().flatten(), others.next().flatten());
-        one.or(other)
-    });
-    Estimates { total: one.total.or(other.total), lists: lists.take(places).collect() }
-}
-
-#[cfg(test)]
-thread_local! {
-    /// Passes over bodies that this thread has made.
-    static PASSES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-#[cfg(test)]
-fn count_pass() {
-    PASSES.set(PASSES.get() + 1);
-}
-
-/// Number of passes over bodies that this thread has made.
-#[cfg(test)]
-pub(crate) fn passes() -> u64 {
-    PASSES.get()
-}
-
-/// Texts that consist of the values of several columns, with `:` between them; NULL if one of them is.
-fn joined_texts(parts: &[ArrayRef]) -> ArrayRef {
-    let parts: Vec<&StringArray> = parts.iter().filter_map(|part| part.as_string_opt::<i32>()).collect();
-    let rows = parts.first().map_or(0, |part| part.len());
-    let text = |row: usize| {
-        let values = parts.iter().map(|part| part.is_valid(row).then(|| part.value(row)));
-        values.collect::<Option<Vec<&str>>>().map(|values| values.join(":"))
-    };
-    Arc::new((0..rows).map(text).collect::<StringArray>())
-}
-
 /// The error for a time that is another instant in each of the zones that its column may be of.
 fn ambiguous(column: Option<&str>, text: &str) -> Error {
     let of = column.map(|column| format!(" of `{column}`")).unwrap_or_default();
@@ -805,100 +686,6 @@ fn ambiguous(column: Option<&str>, text: &str) -> Error {
         format!("the time `{text}`{of} has no zone, and the zones that it may be of do not agree on it"),
     )
     .advice("set `zone` of the column in the profile to the zone of the service")
-}
-
-/// Joins days and times of day, and counts those that are none.
-fn joined_instants(instants: &mut Instants, days: &ArrayRef, times: &ArrayRef) -> (ArrayRef, u64) {
-    let (mut builder, mut unfit) = (TimestampMicrosecondBuilder::new().with_timezone("UTC"), 0);
-    for (day, time) in days.as_string::<i32>().iter().zip(times.as_string::<i32>()) {
-        let instant = match (day, time) {
-            (Some(day), Some(time)) => joined(instants, day, time),
-            (Some(day), None) => instants.read(day),
-            (None, _) => None,
-        };
-        unfit += u64::from(instant.is_none() && day.is_some());
-        builder.append_option(instant);
-    }
-    (Arc::new(builder.finish()), unfit)
-}
-
-/// Captured counts beside the first page, each with its entry; `None` if they have other values than counts.
-fn counts_of(
-    request: &PageRequest,
-    answer: &Envelope<'_>,
-    (slot, count): &(usize, Option<Pointer>),
-) -> Option<Vec<(serde_json::Value, u64)>> {
-    // One response is enough, and further pages are decoded faster without.
-    let first = request.row <= request.plan.pages.map_or(0, |pages| pages.skip);
-    let entries = answer.raw(*slot).filter(|_| first)?;
-    let entries = match serde_json::from_str(entries.text).ok()? {
-        serde_json::Value::Array(entries) => entries,
-        serde_json::Value::Object(entries) => entries.into_iter().map(|(_, entry)| entry).collect(),
-        _ => return None,
-    };
-    let counted = entries.into_iter().map(|entry| {
-        let number = count.as_ref().map_or(Some(&entry), |count| count.member_of(&entry))?.as_u64()?;
-        Some((entry, number))
-    });
-    counted.collect()
-}
-
-fn sum_of(counts: &[(serde_json::Value, u64)]) -> Option<u64> {
-    counts.iter().try_fold(0, |sum: u64, (_, count)| sum.checked_add(*count))
-}
-
-fn constant(value: Option<&str>, count: usize) -> ArrayRef {
-    Arc::new(match value {
-        Some(value) => StringArray::new_repeated(value, count),
-        None => StringArray::new_null(count),
-    })
-}
-
-/// Microseconds of a timestamp column; `i64::MIN` for NULL.
-fn micros(column: &ArrayRef) -> Vec<i64> {
-    let column = column.as_primitive::<TimestampMicrosecondType>();
-    match column.null_count() {
-        0 => column.values().to_vec(),
-        _ => column.iter().map(|at| at.unwrap_or(i64::MIN)).collect(),
-    }
-}
-
-/// Checks that entries of a timeline, given by their starts in microseconds, can be days. The first one may be the part of a day in
-/// which the window begins, and days without mentions may be missing.
-///
-/// # Errors
-/// [`ErrorKind::Contradiction`] if entries are hours apart, or all by the same number of days.
-fn check_days(starts: &[i64]) -> Result<()> {
-    const HOUR: i64 = 3_600_000_000;
-    let mut starts: Vec<i64> = starts.iter().copied().filter(|start| *start != i64::MIN).collect();
-    starts.sort_unstable();
-    starts.dedup();
-    let apart: Vec<i64> = starts.windows(2).skip(1).map(|pair| (pair[1] - pair[0] + HOUR / 2) / HOUR).collect();
-    let (Some(least), Some(most)) = (apart.iter().min(), apart.iter().max()) else { return Ok(()) };
-    let what = match apart.len() {
-        // Clocks are changed by two hours at most.
-        _ if *least < 22 => format!("{least} h"),
-        3.. if *least > 26 && most - least <= 2 => format!("{} days", (least + 2) / 24),
-        _ => return Ok(()),
-    };
-    Err(Error::new(ErrorKind::Contradiction, format!("the entries of the timeline are {what} apart, and are no days"))
-        .advice("count mentions by day: SELECT published_at::date, count(*) FROM mentions … GROUP BY 1"))
-}
-
-/// A hash of each value. The hasher's keys are fixed, so equal ids have equal hashes on every page.
-fn hashes(column: &ArrayRef) -> Vec<u64> {
-    let hash = |value: &dyn Fn(&mut DefaultHasher)| {
-        let mut hasher = DefaultHasher::new();
-        value(&mut hasher);
-        hasher.finish()
-    };
-    match column.data_type() {
-        DataType::Int64 => {
-            column.as_primitive::<Int64Type>().values().iter().map(|id| hash(&|hasher| id.hash(hasher))).collect()
-        }
-        // The profile allows strings and integers as ids.
-        _ => column.as_string::<i32>().iter().map(|id| hash(&|hasher| id.hash(hasher))).collect(),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
+use arrow::array::AsArray;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 use proptest::prelude::*;
 
+use super::body::of_either;
 use super::*;
 use crate::cases::each;
 use crate::request::{Pages, RequestPlan};

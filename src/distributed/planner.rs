@@ -46,7 +46,7 @@ use super::workers::{Chosen, Workers};
 use crate::boxed_future::boxed_futures;
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{FetchExec, Readers, least_requests, reads_all};
+use crate::exec::{FetchExec, FileScanOptions, least_requests, reads_all};
 use crate::store::Store;
 
 /// Header with the session's options that affect the rows, as JSON in Base64.
@@ -208,7 +208,7 @@ impl SpreadPlanner {
         unoptimized.apply(|node| {
             let Some(scan) = node.downcast_ref::<FetchExec>() else { return Ok(TreeNodeRecursion::Continue) };
             scan.check_bounds()?;
-            scan.announce(requests);
+            scan.set_least_requests(requests);
             let scan = Arc::new(scan.clone());
             match scan.store() {
                 Some(store) => {
@@ -291,14 +291,14 @@ impl fmt::Debug for Planning {
 
 impl Planning {
     /// Returns the location of a store's files, and the number of readers. The server reads them under the same URL.
-    fn readers(&self, store: &Store) -> Result<Readers> {
+    fn readers(&self, store: &Store) -> Result<FileScanOptions> {
         let url = url_of(&id_at(store.location())?)?;
         let runtime: &Arc<RuntimeEnv> = self.state.runtime_env();
         if runtime.object_store(&url).is_err() {
             runtime.register_object_store(url.as_ref(), files_of(store)?);
         }
         let partitions = self.state.config().target_partitions().max(PARTITIONS);
-        Ok(Readers { url, partitions, parallel_bytes: self.workers.partition_bytes() })
+        Ok(FileScanOptions { url, partitions, parallel_bytes: self.workers.partition_bytes() })
     }
 
     /// URLs of the workers that can be used now.

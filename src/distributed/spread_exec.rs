@@ -30,19 +30,19 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::planner::{Planning, Stages, WITHIN_PLAN};
-use crate::exec::{FetchExec, InFiles, Readers};
+use crate::exec::{FetchExec, FileScanOptions, InFiles};
 
 /// A scan of the service below a spread plan.
 #[derive(Debug, Clone)]
 pub(super) struct SpreadScan {
     scan: Arc<FetchExec>,
     /// The files with its rows; `None`: they are sent within the plan.
-    files: Option<(Readers, InFiles)>,
+    files: Option<(FileScanOptions, InFiles)>,
 }
 
 impl SpreadScan {
     /// A scan of mentions that are read from files.
-    pub(super) fn of_files(scan: &FetchExec, readers: Readers, files: InFiles) -> Self {
+    pub(super) fn of_files(scan: &FetchExec, readers: FileScanOptions, files: InFiles) -> Self {
         Self { scan: Arc::new(scan.read_by_workers()), files: Some((readers, files)) }
     }
 

@@ -35,7 +35,7 @@ impl Driver {
             return Ok(());
         }
         let page = self.filtered(plan, pages, vec![first.clone()], pages.size).await?;
-        if self.reader.matching(&page.batch).map_err(|error| own_or_query(&error))? > 0 {
+        if self.converter.matching(&page.batch).map_err(|error| own_or_query(&error))? > 0 {
             return Err(self.not_combined(plan, "although a mention matches all of them"));
         }
         if page.total.is_some_and(|total| total <= page.records) {
@@ -75,7 +75,7 @@ impl Driver {
         let request =
             PageRequest { size, ..PageRequest::first(Arc::new(RequestPlan { filters, pages, ..plan.clone() })) };
         let decode = |body: &Bytes| {
-            let page = self.reader.decoder.decode(&request, body)?;
+            let page = self.converter.decoder.decode(&request, body)?;
             let rows = page.records;
             Ok((page, rows))
         };

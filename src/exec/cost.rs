@@ -648,7 +648,7 @@ impl FetchExec {
             Some(stored) => cost.with_store(&stored),
             None => {
                 let shared = self.requests.shared_of(&self.config, &aids);
-                cost.without_kept(self.requests.kept_of(&self.config, &shared))
+                cost.without_stored(self.requests.stored_answers(&self.config, &shared))
             }
         };
         let RunCost { at_least, exact, .. } = cost;
@@ -868,10 +868,10 @@ impl Cost {
         Self { requests, at_least, exact, at_most: None, ..self }
     }
 
-    /// Returns the cost of a scan of responses of which this many are kept.
-    pub(super) fn without_kept(self, kept: u64) -> Self {
+    /// Returns the cost of a scan of responses of which this many are stored.
+    pub(super) fn without_stored(self, stored: u64) -> Self {
         let Self { requests, at_least, exact, .. } = self;
-        let RunCost { at_least, exact, requests } = RunCost { at_least, exact, requests }.without_kept(kept);
+        let RunCost { at_least, exact, requests } = RunCost { at_least, exact, requests }.without_stored(stored);
         Self { requests, at_least, exact, ..self }
     }
 }
@@ -887,11 +887,11 @@ impl RunCost {
         Self { requests, at_least, exact: at_least == 0 }
     }
 
-    fn without_kept(self, kept: u64) -> Self {
-        if kept == 0 {
+    fn without_stored(self, stored: u64) -> Self {
+        if stored == 0 {
             return self;
         }
-        let at_least = self.at_least.saturating_sub(kept);
+        let at_least = self.at_least.saturating_sub(stored);
         let requests = if self.exact { at_least.to_string() } else { format!("{at_least} or more") };
         Self { requests, at_least, exact: self.exact }
     }

@@ -112,7 +112,7 @@ impl Driver {
         }
         // At an edge, mentions that the query does not want are expected.
         let matching = match self.config.plan.exact {
-            true => self.reader.matching(&page.batch).map_err(|error| own_or_query(&error))?,
+            true => self.converter.matching(&page.batch).map_err(|error| own_or_query(&error))?,
             false => page.batch.num_rows(),
         };
         let differ = matching < page.batch.num_rows();

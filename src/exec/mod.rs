@@ -18,13 +18,14 @@ mod count_evidence;
 mod counters;
 mod display;
 mod memory;
+mod merging;
 mod null_extremes;
 mod opaque;
 mod outlook;
-mod part;
+mod page_converter;
 mod partitions;
 mod prune;
-mod reader;
+mod read_options;
 mod requested_values;
 mod requests;
 mod scan_config;
@@ -56,7 +57,7 @@ pub(crate) use stored::can_confirm;
 #[cfg(all(test, feature = "store", feature = "simulator"))]
 pub(crate) use stored::decisions;
 #[cfg(feature = "distributed")]
-pub(crate) use stored::{InFiles, Readers};
+pub(crate) use stored::{FileScanOptions, InFiles};
 #[cfg(feature = "host")]
 pub(crate) use traced::in_parts;
 #[cfg(any(feature = "host", feature = "shell", feature = "store"))]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::reader::Reader;
+use super::page_converter::PageConverter;
 use super::stream::Driver;
 use crate::client::{Prefetch, read_pages};
 use crate::decode::Decoded;
@@ -23,25 +23,30 @@ use crate::request::{PageRequest, Pages, RequestPlan};
 impl Driver {
     /// True if the first page of an order begins with NULL although values would come before, and is not known to have all
     /// mentions. A full page does not show it, whatever the total: further ones may follow.
-    pub(super) fn begins_with_null(order: &ServiceOrder, reader: &Reader, plan: &RequestPlan, page: &Decoded) -> bool {
+    pub(super) fn begins_with_null(
+        order: &ServiceOrder,
+        converter: &PageConverter,
+        plan: &RequestPlan,
+        page: &Decoded,
+    ) -> bool {
         let full = plan.pages.is_none_or(|pages| page.records >= pages.size);
         let all = !full && page.total.is_some_and(|total| total <= page.records);
-        !order.options.nulls_first && !all && reader.begins_with_null(&page.batch)
+        !order.options.nulls_first && !all && converter.begins_with_null(&page.batch)
     }
 
     /// True if the first rows of an order are those of a page that begins with NULL, or begin with NULL as well.
-    pub(super) async fn starts_with_null(&self, plan: &RequestPlan, reader: &Reader) -> Result<bool> {
+    pub(super) async fn starts_with_null(&self, plan: &RequestPlan, converter: &PageConverter) -> Result<bool> {
         let Some(pages) = plan.pages.filter(|pages| pages.skip > 0) else { return Ok(true) };
         let size = 2;
         let pages = Some(Pages { size, skip: 0, fetch: Some(size), ..pages });
         let plan = Arc::new(RequestPlan { pages, ..plan.clone() });
-        let page = self.first_page(PageRequest { size, ..PageRequest::first(plan) }, reader).await?;
-        Ok(page.records == 0 || reader.begins_with_null(&page.batch))
+        let page = self.first_page(PageRequest { size, ..PageRequest::first(plan) }, converter).await?;
+        Ok(page.records == 0 || converter.begins_with_null(&page.batch))
     }
 
-    async fn first_page(&self, request: PageRequest, reader: &Reader) -> Result<Decoded> {
+    async fn first_page(&self, request: PageRequest, converter: &PageConverter) -> Result<Decoded> {
         let decode = |body: &Bytes| {
-            let page = reader.decoder.decode(&request, body)?;
+            let page = converter.decoder.decode(&request, body)?;
             let rows = page.records;
             Ok((page, rows))
         };
@@ -55,16 +60,16 @@ impl Driver {
     pub(super) async fn check_opposite(&self, plan: &RequestPlan, order: &ServiceOrder) -> Result<()> {
         let connection = &self.config.connection;
         let Some(opposite) = opposite_order(connection.profile(), order) else { return Ok(()) };
-        let schema = Arc::clone(&self.reader.schema);
-        let reader = Reader::try_new(&self.config, Some(&opposite), schema, self.settings.lossy_text);
-        let reader = reader.map_err(|error| own_or_query(&error))?;
+        let schema = Arc::clone(&self.converter.schema);
+        let converter = PageConverter::try_new(&self.config, Some(&opposite), schema, self.settings.lossy_text);
+        let converter = converter.map_err(|error| own_or_query(&error))?;
         // Two rows, as in any order: a service may refuse fewer.
         let size = 2;
         let pages = plan.pages.map(|_| Pages { size, skip: 0, fetch: Some(size), ordered: true });
         let plan = Arc::new(RequestPlan { sort: Some(opposite.value.clone()), pages, ..plan.clone() });
         let request = PageRequest { size, ..PageRequest::first(Arc::clone(&plan)) };
-        let page = self.first_page(request, &reader).await?;
-        if page.records == 0 || reader.begins_with_null(&page.batch) {
+        let page = self.first_page(request, &converter).await?;
+        if page.records == 0 || converter.begins_with_null(&page.batch) {
             return Ok(());
         }
         let message = format!(
@@ -80,12 +85,12 @@ impl Driver {
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`] if one does; errors of reading.
-    pub(super) async fn verify_order(&self, plan: &RequestPlan, reader: &Reader) -> Result<()> {
-        let Some(mut check) = reader.check() else { return Ok(()) };
+    pub(super) async fn verify_order(&self, plan: &RequestPlan, converter: &PageConverter) -> Result<()> {
+        let Some(mut check) = converter.check() else { return Ok(()) };
         let pages = plan.pages.map(|pages| Pages { fetch: None, skip: 0, ..pages });
         let plan = Arc::new(RequestPlan { pages, ..plan.clone() });
         let client = Arc::clone(self.config.connection.client());
-        let decoder = self.keeping(&reader.decoder, None, false);
+        let decoder = self.keeping(&converter.decoder, None, false);
         let prefetch = Prefetch::Ahead(self.settings.concurrency);
         let mut pages = Box::pin(read_pages(client, Arc::clone(&self.scan), Arc::clone(&plan), decoder, prefetch));
         while let Some(page) = pages.next().await {

@@ -35,7 +35,7 @@ pub(super) struct Outlook {
 struct Waiting {
     /// The plan of its first request.
     first: RequestPlan,
-    /// Set once the plan is being read, which announces its requests. Locked while its first page is requested for the estimate.
+    /// Set once the plan is being read: its requests then count as required. Locked while its first page is requested for the estimate.
     begun: Mutex<bool>,
     /// Requests for its mentions behind the first page, if that is known.
     further: AtomicU64,
@@ -87,9 +87,9 @@ impl Driver {
         let size = self.config.plan.template.pages.map_or(1, |pages| pages.size);
         let Some(further) = further_of(first, size) else { return Ok(()) };
         (state.known, state.further) = (state.known + 1, state.further + further);
-        // Each plan has announced its first request, and each that was begun the further ones.
+        // The first request of each plan counts as required, and the further ones of each that was begun.
         let query = &self.scan.query;
-        let needs = |more: u64| query.allow(query.announced().saturating_add(more));
+        let needs = |more: u64| query.allow(query.required().saturating_add(more));
         let expected = || outlook.waiting().map(|waiting| waiting.further.load(Ordering::Relaxed)).sum::<u64>();
         if state.complete {
             return needs(expected());
@@ -114,7 +114,7 @@ impl Driver {
             }
             let request = PageRequest { size, ..PageRequest::first(Arc::new(waiting.first.clone())) };
             let decode = |body: &Bytes| {
-                let page = self.reader.decoder.decode(&request, body)?;
+                let page = self.converter.decoder.decode(&request, body)?;
                 let rows = page.records;
                 Ok(((page, body.clone()), rows))
             };

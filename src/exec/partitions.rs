@@ -13,12 +13,12 @@ use crate::profile::Several;
 use crate::request::{FilterTerm, PageRequest, RequestPlan};
 
 /// A plan for one value, and its count of mentions.
-type Part = (RequestPlan, i64);
+type CountedPlan = (RequestPlan, i64);
 
 impl Driver {
     /// Splits the plan into parts, one per value of a column that the service filters by, each with its count of
     /// mentions. `None` if no column's values are known to cover all mentions.
-    pub(super) async fn parts(&self, plan: &RequestPlan) -> Result<Option<Vec<Part>>> {
+    pub(super) async fn parts(&self, plan: &RequestPlan) -> Result<Option<Vec<CountedPlan>>> {
         let connection = &self.config.connection;
         let profile = connection.profile();
         let Some(counts) = &profile.counts else { return Ok(None) };
@@ -38,7 +38,7 @@ impl Driver {
         let total = answer.total()?;
         let page = self.config.plan.template.pages.map_or(1, |pages| pages.size.max(1));
         let depth = profile.depth.rows.unwrap_or(u64::MAX);
-        let mut best: Option<((u64, u64), Vec<Part>)> = None;
+        let mut best: Option<((u64, u64), Vec<CountedPlan>)> = None;
         for list in &counts.lists {
             let parameter = profile.filters.parameters.iter().find(|parameter| parameter.column == list.column);
             let Some(parameter) = parameter.map(|known| &known.parameter) else { continue };

@@ -64,7 +64,7 @@ impl Driver {
         let lists = lists.filter_map(|term| {
             let known = parameters.iter().find(|known| known.parameter == term.parameter)?;
             // Values of other types are written in other ways.
-            let text = self.reader.decoder.is_text(&known.column);
+            let text = self.converter.decoder.is_text(&known.column);
             let shown = vec![false; term.values.len()];
             text.then(|| Requested { term: term.clone(), column: known.column.clone(), shown })
         });
@@ -184,7 +184,7 @@ impl Driver {
         let plan = Arc::new(RequestPlan { filters, pages, ..plan.clone() });
         let request = PageRequest { size, ..PageRequest::first(plan) };
         let decode = |body: &Bytes| {
-            let page = self.reader.decoder.decode(&request, body)?;
+            let page = self.converter.decoder.decode(&request, body)?;
             let values = page.batch.column_by_name(column).and_then(|column| column.as_string_opt::<i32>());
             let values: Vec<String> = values.into_iter().flatten().flatten().map(str::to_owned).collect();
             Ok((values, page.records))

@@ -142,7 +142,7 @@ impl Requests {
                 Expected { cost: cost.with_store(&stored), shared, stored: Some(stored) }
             }
             None => {
-                let cost = cost.without_kept(self.kept_of(config, &shared));
+                let cost = cost.without_stored(self.stored_answers(config, &shared));
                 Expected { cost, shared, stored }
             }
         }
@@ -174,7 +174,7 @@ impl Requests {
 
     /// Number of these requests whose responses are stored.
     #[cfg(feature = "store")]
-    pub(super) fn kept_of(&self, config: &ScanConfig, requests: &BTreeSet<RequestKey>) -> u64 {
+    pub(super) fn stored_answers(&self, config: &ScanConfig, requests: &BTreeSet<RequestKey>) -> u64 {
         let Some(from) = config.from_store.as_ref().filter(|_| config.spec.kind != TableKind::Mentions) else {
             return 0;
         };

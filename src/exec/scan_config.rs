@@ -82,7 +82,7 @@ pub(crate) struct LateConditions {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PlanNotes {
     /// Minimum number of requests of all scans of the plan.
-    pub(crate) announced: Arc<AtomicU64>,
+    pub(crate) least_requests: Arc<AtomicU64>,
     /// Changes of the query by which it needs fewer requests, for errors.
     pub(crate) narrower: Arc<Mutex<Narrower>>,
     /// Notes to the author of the query, logged when it runs.

@@ -154,8 +154,8 @@ impl FetchExec {
     }
 
     /// Records the minimum number of requests of all scans of the plan; the budget admits or refuses them together.
-    pub(crate) fn announce(&self, requests: u64) {
-        self.config.plan_notes.announced.store(requests, Ordering::Relaxed);
+    pub(crate) fn set_least_requests(&self, requests: u64) {
+        self.config.plan_notes.least_requests.store(requests, Ordering::Relaxed);
     }
 
     /// Records the changes by which the query needs fewer requests.

@@ -28,7 +28,7 @@ use futures::StreamExt;
 use super::answer::{Answer, AnswerDecoder, AnswerTables, weights};
 use super::buckets::{Bucket, are_days, outside, uncounted};
 use super::count_evidence::Judged;
-use super::reader::Reader;
+use super::page_converter::PageConverter;
 use super::requested_values::RequestedValues;
 use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
@@ -108,7 +108,7 @@ impl Driver {
             rest: list.and_then(|list| list.rest.clone()),
             timeline: days || (tables.timeline && !summary.approximate),
             lists: tables.lists.into_iter().chain(list.cloned()).collect(),
-            page: beside.map(|asked| (Arc::clone(&self.reader.decoder), asked)),
+            page: beside.map(|asked| (Arc::clone(&self.converter.decoder), asked)),
         }
     }
 
@@ -117,7 +117,7 @@ impl Driver {
         let Some(page) = answer.page() else { return Ok(EdgePage::default()) };
         let page = page.map_err(|error| self.at_plan(error, &answer.request.plan))?;
         let Decoded { batch, ids, times, total, .. } = page;
-        let matching = self.reader.matching(batch)?;
+        let matching = self.converter.matching(batch)?;
         let values = match &summary.rows {
             SummaryRows::List(list) => {
                 let values = batch.column_by_name(&list.column).and_then(|values| values.as_string_opt::<i32>());
@@ -428,9 +428,9 @@ impl Driver {
                 _ => arrow::array::new_null_array(field.data_type(), count),
             },
         };
-        let columns = self.reader.schema.fields().iter().zip(projection).map(column).collect();
+        let columns = self.converter.schema.fields().iter().zip(projection).map(column).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.reader.schema), columns, &options)?;
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.converter.schema), columns, &options)?;
         Ok(arrow::compute::filter_record_batch(&batch, &some)?)
     }
 
@@ -463,12 +463,12 @@ impl Driver {
     /// Returns the first mention in each sort order. If one page holds all mentions, no other page is requested.
     fn firsts(self: Arc<Self>, orders: Vec<ServiceOrder>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let (exact, counts) = (self.config.plan.countable(), self.reader.counts());
+            let (exact, counts) = (self.config.plan.countable(), self.converter.counts());
             let (mut left, mut some) = (None, None);
             let mut values = self.requested_values(&plan);
             for (at, order) in orders.iter().enumerate() {
                 let read = self.first_in(order, &plan, (at, orders.len()), &mut values).await?;
-                let First { reader, rows, received, total, contradicted, begins_with_null, response } = read;
+                let First { converter, rows, received, total, contradicted, begins_with_null, response } = read;
                 if exact && at == 0 && total == Some(received) && !contradicted {
                     for batch in rows {
                         yield batch;
@@ -511,7 +511,7 @@ impl Driver {
                     (None, None) => 1,
                 };
                 left = Some(0);
-                yield reader.weighted(&first.slice(0, 1), vec![number])?;
+                yield converter.weighted(&first.slice(0, 1), vec![number])?;
             }
         };
         stream.boxed()
@@ -526,17 +526,17 @@ impl Driver {
         values: &mut RequestedValues,
     ) -> DataFusionResult<First> {
         let exact = self.config.plan.countable();
-        let schema = Arc::clone(&self.reader.schema);
-        let reader = Reader::try_new(&self.config, Some(order), schema, self.settings.lossy_text)?;
-        let mut check = reader.check();
+        let schema = Arc::clone(&self.converter.schema);
+        let converter = PageConverter::try_new(&self.config, Some(order), schema, self.settings.lossy_text)?;
+        let mut check = converter.check();
         // Two rows reveal a wrong direction; a larger page may show that there are no more, which saves the other sort orders.
         let page = plan.pages.map(|pages| pages.size).filter(|_| at == 0 && orders > 1);
         let size = page.unwrap_or(2);
         let pages = plan.pages.map(|pages| Pages { ordered: true, fetch: exact.then_some(size), ..pages });
         let plan = Arc::new(RequestPlan { sort: Some(order.value.clone()), pages, ..plan.clone() });
         let response: Arc<OnceLock<Answer>> = Arc::default();
-        let filtered = self.reader.counts() && at == 0 && !plan.filters.is_empty();
-        let decoder = self.keeping(&reader.decoder, filtered.then(|| Arc::clone(&response)), true);
+        let filtered = self.converter.counts() && at == 0 && !plan.filters.is_empty();
+        let decoder = self.keeping(&converter.decoder, filtered.then(|| Arc::clone(&response)), true);
         let (client, scan) = (Arc::clone(self.config.connection.client()), Arc::clone(&self.scan));
         let mut pages = Box::pin(read_pages(client, scan, Arc::clone(&plan), decoder, Prefetch::OnDemand));
         let (mut rows, mut total, mut received) = (Vec::new(), None, 0);
@@ -551,28 +551,28 @@ impl Driver {
             self.check_window(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
             self.counters.page(&self.scan, &page);
             self.note_doubt(&plan, &page);
-            begins_with_null |= received == 0 && Self::begins_with_null(order, &reader, &plan, &page);
+            begins_with_null |= received == 0 && Self::begins_with_null(order, &converter, &plan, &page);
             if received == 0 {
                 beside = page.beside;
             }
             received += page.batch.num_rows();
             total = page.total;
             values.see(&page.batch);
-            let batch = reader.finish(&page.batch)?;
+            let batch = converter.finish(&page.batch)?;
             if exact && batch.num_rows() < page.batch.num_rows() {
                 let dropped = page.batch.num_rows() - batch.num_rows();
                 return Err(self.at_plan(filters_ignored(dropped), &plan).into());
             }
             let found = batch.num_rows() > 0;
             rows.push(batch);
-            if !exact && (found || reader.is_past(&page.batch)) {
+            if !exact && (found || converter.is_past(&page.batch)) {
                 break;
             }
         }
         if begins_with_null {
             self.check_opposite(&plan, order).await.map_err(|error| self.at_plan(error, &plan))?;
             if at > 0 {
-                self.verify_order(&plan, &reader).await.map_err(|error| self.at_plan(error, &plan))?;
+                self.verify_order(&plan, &converter).await.map_err(|error| self.at_plan(error, &plan))?;
             }
         }
         let proven = self.prove_values(&plan, std::mem::take(values), response.get(), true);
@@ -582,7 +582,7 @@ impl Driver {
         }
         let total = total.and_then(|total| usize::try_from(total).ok());
         let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
-        Ok(First { reader, rows, received, total, contradicted, begins_with_null, response })
+        Ok(First { converter, rows, received, total, contradicted, begins_with_null, response })
     }
 
     fn nullable(&self, column: &str) -> bool {
@@ -642,7 +642,7 @@ enum Counts {
 
 /// The first mentions of a plan in one sort order.
 struct First {
-    reader: Reader,
+    converter: PageConverter,
     rows: Vec<RecordBatch>,
     /// Number of mentions that came.
     received: usize,

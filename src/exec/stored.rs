@@ -43,11 +43,11 @@ use self::divided::Divided;
 pub(super) use self::files::StoredPart;
 pub(super) use self::fill::{Fill, WindowPages};
 #[cfg(feature = "distributed")]
-pub(crate) use self::in_files::{InFiles, Readers};
-use self::stopped::{IfDropped, Window, recording_end};
+pub(crate) use self::in_files::{FileScanOptions, InFiles};
+use self::stopped::{FillWindow, IfDropped, recording_end};
 use self::timeline::DailyCounts;
 pub(super) use self::words::expected_indexes;
-use super::part::Part;
+use super::read_options::ReadOptions;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver};
 use crate::client::Prefetch;
@@ -134,7 +134,8 @@ impl Driver {
         let stream = try_stream! {
             let divided = driver.divided_alone(&from, &plan).await.map_err(|error| driver.at_plan(error, &plan))?;
             let Some(divided) = divided else {
-                let mut rows = Arc::clone(&driver).mentions(plan, asked, prefetch, Arc::default(), Part::default());
+                let read = ReadOptions::default();
+                let mut rows = Arc::clone(&driver).mentions(plan, asked, prefetch, Arc::default(), read);
                 while let Some(batch) = rows.next().await {
                     yield batch?;
                 }
@@ -289,11 +290,12 @@ impl Driver {
                 if counted > 0 {
                     self.config.connection.client().expect(asked.clone(), counted);
                 }
-                let window = Window { plan: asked, instants, first: Arc::default(), pages: Arc::default() };
+                let window = FillWindow { plan: asked, instants, first: Arc::default(), pages: Arc::default() };
                 let first = fill.is_some().then(|| Arc::clone(&window.first));
                 let pages = Arc::clone(&window.pages);
-                let part = Part { within: Some(within), label, first, fill: fill.clone(), pages, ..Part::default() };
-                let rows = Arc::clone(&self).window(window.plan.clone(), part, last, prefetch);
+                let within = Some(within);
+                let read = ReadOptions { within, label, first, fill: fill.clone(), pages, ..ReadOptions::default() };
+                let rows = Arc::clone(&self).window(window.plan.clone(), read, last, prefetch);
                 parts.push(match fill {
                     Some(fill) => recording_end(rows, fill, window),
                     None => rows,
@@ -345,9 +347,9 @@ impl Driver {
 
     /// Requests the mentions of a window. `last`: its end in microseconds since 1970, if it has to reach beyond the service's
     /// current time.
-    fn window(self: Arc<Self>, plan: RequestPlan, part: Part, last: Option<i64>, prefetch: Prefetch) -> Batches {
+    fn window(self: Arc<Self>, plan: RequestPlan, read: ReadOptions, last: Option<i64>, prefetch: Prefetch) -> Batches {
         let place = plan.clone();
-        let mut rows = Arc::clone(&self).mentions(plan, None, prefetch, Arc::default(), part);
+        let mut rows = Arc::clone(&self).mentions(plan, None, prefetch, Arc::default(), read);
         let stream = try_stream! {
             while let Some(batch) = rows.next().await {
                 let batch = batch?;

@@ -7,6 +7,8 @@
 //!     └─ a sort order      merged: the first page of each, then pages of those whose rows come next
 //! ```
 
+mod page_checks;
+
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 #[cfg(feature = "store")]
@@ -15,33 +17,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{Int64Type, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{Int64Type, SchemaRef};
 use async_stream::try_stream;
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
-use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
-use datafusion::physical_plan::sorts::streaming_merge::StreamingMergeBuilder;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::answer::Answer;
+use self::page_checks::PageChecks;
 use super::counters::Counters;
 use super::memory::PoolMemory;
+use super::merging::Merging;
 use super::outlook::Outlook;
-use super::part::Part;
+use super::page_converter::PageConverter;
 use super::prune;
-use super::reader::{OrderCheck, Reader};
-use super::requested_values::RequestedValues;
+use super::read_options::ReadOptions;
 use super::requests::{Requests, least_rows};
 use super::scan_config::{Mode, ScanConfig, Slice};
-use super::scan_exec::{FetchExec, sort_key};
+use super::scan_exec::FetchExec;
 #[cfg(feature = "store")]
 use super::stored::{Divisions, StoredPart};
 use crate::client::{Completeness, Prefetch, QuerySpan, Scan, read_pages};
@@ -53,7 +51,7 @@ use crate::profile::TableKind;
 use crate::pushdown::Aids;
 #[cfg(feature = "store")]
 use crate::pushdown::ScanPlan;
-use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan, RequestedWindow};
+use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan};
 
 /// Batches of the output.
 pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
@@ -79,7 +77,7 @@ pub(super) fn run(
         while let Some(batch) = batches.next().await {
             driver.counters.spent(&driver.scan);
             let batch = batch.inspect_err(|_| driver.scan.failed())?;
-            found = found || driver.reader.represents_any(&batch);
+            found = found || driver.converter.represents_any(&batch);
             driver.counters.baseline.record_output(batch.num_rows());
             driver.scan.returned.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             yield batch;
@@ -149,7 +147,7 @@ impl Starting {
         let Self { config, requests, output, settings, counters, memory, query, within, in_parts, .. } = self;
         query.budget.narrow_by(*config.plan_notes.narrower.lock().unwrap_or_else(PoisonError::into_inner));
         // The minimum for the whole plan, checked before the first request of any scan.
-        query.budget.allow(config.plan_notes.announced.load(Ordering::Relaxed))?;
+        query.budget.allow(config.plan_notes.least_requests.load(Ordering::Relaxed))?;
         let planned = Arc::clone(&config);
         // Windows that end now end at the time of the request.
         let instants = planned.connection.profile().window.takes_instants();
@@ -159,14 +157,14 @@ impl Starting {
         for note in notes {
             config.connection.client().log().note(&query.budget, None, note);
         }
-        let reader = Arc::new(Reader::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
+        let converter = Arc::new(PageConverter::try_new(&config, config.mode.order(), output, settings.lossy_text)?);
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
         let scan = scan.with_verdicts(Arc::clone(&counters.verdicts)).with_requests(counters.requests.clone());
         let scan = Arc::new(scan.within(within, &config.spec.name));
         Ok(Arc::new(Driver {
             config,
             requests,
-            reader,
+            converter,
             scan,
             counters,
             #[cfg(feature = "store")]
@@ -188,7 +186,7 @@ impl Starting {
 pub(super) struct Driver {
     pub(super) config: Arc<ScanConfig>,
     pub(super) requests: Arc<Requests>,
-    pub(super) reader: Arc<Reader>,
+    pub(super) converter: Arc<PageConverter>,
     pub(super) scan: Arc<Scan>,
     pub(super) counters: Counters,
     pub(super) query: Arc<Query>,
@@ -211,21 +209,21 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Returns the reader of a part's pages: if they are stored, one of all columns.
-    fn reader_of(&self, part: &Part) -> DataFusionResult<Arc<Reader>> {
+    /// Returns the converter of a read's pages: if they are stored, one of all columns.
+    fn converter_of(&self, read: &ReadOptions) -> DataFusionResult<Arc<PageConverter>> {
         #[cfg(feature = "store")]
-        if let Some(until) = &part.until {
+        if let Some(until) = &read.until {
             let mut plan = ScanPlan::clone(&self.config.plan);
             plan.until = Some(until.clone());
             let config = ScanConfig { plan: Arc::new(plan), ..self.config.as_ref().clone() };
-            let output = Arc::clone(&self.reader.schema);
-            return Ok(Arc::new(Reader::of_all_columns(&config, None, output, self.settings.lossy_text)?));
+            let output = Arc::clone(&self.converter.schema);
+            return Ok(Arc::new(PageConverter::of_all_columns(&config, None, output, self.settings.lossy_text)?));
         }
-        if !part.is_kept() {
-            return Ok(Arc::clone(&self.reader));
+        if !read.is_stored() {
+            return Ok(Arc::clone(&self.converter));
         }
-        let (order, output) = (self.config.mode.order(), Arc::clone(&self.reader.schema));
-        Ok(Arc::new(Reader::of_all_columns(&self.config, order, output, self.settings.lossy_text)?))
+        let (order, output) = (self.config.mode.order(), Arc::clone(&self.converter.schema));
+        Ok(Arc::new(PageConverter::of_all_columns(&self.config, order, output, self.settings.lossy_text)?))
     }
 
     async fn start(self: Arc<Self>, merging: Merging) -> DataFusionResult<Batches> {
@@ -273,9 +271,10 @@ impl Driver {
             if limited { Prefetch::OnDemand } else { self.ahead(self.settings.concurrency.div_ceil(groups.len())) };
         let streams = groups.into_iter().map(|group| {
             let rows = Arc::clone(&self).one_after_another(group, prefetch, several);
-            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.reader.schema), rows)) as SendableRecordBatchStream
+            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.converter.schema), rows))
+                as SendableRecordBatchStream
         });
-        Ok(merging.merge(streams.collect(), &self.config, &self.reader)?.boxed())
+        Ok(merging.merge(streams.collect(), &self.config, &self.converter)?.boxed())
     }
 
     /// Prefetching for a consumer that wants all rows, or fetches them in parts.
@@ -382,7 +381,8 @@ impl Driver {
                 if let Some(error) = refused {
                     self.config.connection.client().log().warn(&self.query.budget, error);
                     self.scan.incomplete.fetch_add(1, Ordering::Relaxed);
-                    if let Some(label) = self.reader.label(&plan, &self.config.connection.client().redact(&error.to_string()))? {
+                    let message = self.config.connection.client().redact(&error.to_string());
+                    if let Some(label) = self.converter.label(&plan, &message)? {
                         yield label;
                     }
                     return;
@@ -402,7 +402,7 @@ impl Driver {
         if let Some(rows) = self.stored_first(&plan, asked, prefetch) {
             return rows;
         }
-        self.mentions(plan, asked, prefetch, Arc::default(), Part::default())
+        self.mentions(plan, asked, prefetch, Arc::default(), ReadOptions::default())
     }
 
     /// Returns the mentions of one plan. `came` counts those that the service returned, before filters of the query.
@@ -412,28 +412,28 @@ impl Driver {
         asked: Option<u64>,
         prefetch: Prefetch,
         came: Arc<AtomicU64>,
-        read: Part,
+        read: ReadOptions,
     ) -> Batches {
-        let schema = Arc::clone(&self.reader.schema);
+        let schema = Arc::clone(&self.converter.schema);
         let stream = try_stream! {
-            let reader = self.reader_of(&read)?;
-            let reader = reader.as_ref();
+            let converter = self.converter_of(&read)?;
+            let converter = converter.as_ref();
             let plan = Arc::new(plan.with_fetch(asked));
             let client = self.config.connection.client();
-            let mut checks = PageChecks::new(&self, &plan, reader, &read, asked, prefetch);
+            let mut checks = PageChecks::new(&self, &plan, converter, &read, asked, prefetch);
             let always = read.first().is_some() || !checks.values.is_empty();
-            let decoder = self.keeping(&reader.decoder, Some(Arc::clone(&checks.response)), always);
+            let decoder = self.keeping(&converter.decoder, Some(Arc::clone(&checks.response)), always);
             let (reading, scan, plan_read) = (Arc::clone(client), Arc::clone(&self.scan), Arc::clone(&plan));
             let mut pages = Box::pin(read_pages(reading, scan, plan_read, decoder, prefetch));
             if let Some(outlook) = self.outlook.get() {
                 outlook.begin(&plan).await;
             }
-            let unordered = reader.order().is_none();
+            let unordered = converter.order().is_none();
             // The store takes all mentions, and a consumer that may stop early reads on.
             let wanted = matches!(prefetch, Prefetch::Ahead(_)) && asked.is_none();
             let all = wanted && unordered && !checks.skips && read.is_plain();
             let parts = match all {
-                true => self.value_parts(&plan, reader).await.map_err(|error| self.at_plan(error, &plan))?,
+                true => self.value_parts(&plan, converter).await.map_err(|error| self.at_plan(error, &plan))?,
                 false => None,
             };
             if let Some(parts) = parts {
@@ -467,7 +467,7 @@ impl Driver {
                 let batch = checks.rows(&page, &read)?;
                 came.fetch_add(page.batch.num_rows() as u64, Ordering::Relaxed);
                 yield batch;
-                if reader.is_past(&page.batch) {
+                if converter.is_past(&page.batch) {
                     return;
                 }
             }
@@ -486,7 +486,7 @@ impl Driver {
         parts: Vec<(RequestPlan, i64)>,
         prefetch: Prefetch,
         came: Arc<AtomicU64>,
-        read: Part,
+        read: ReadOptions,
     ) -> Batches {
         let stream = try_stream! {
             for (part, number) in parts.clone() {
@@ -512,15 +512,15 @@ impl Driver {
     /// Returns the rows of a response without mentions.
     fn answer(self: Arc<Self>, plan: RequestPlan) -> Batches {
         let stream = try_stream! {
-            let Self { config, reader, scan, query, .. } = self.as_ref();
+            let Self { config, converter, scan, query, .. } = self.as_ref();
             let request = PageRequest::first(Arc::new(plan));
             let page = match request.plan.endpoint {
                 Endpoint::List => {
                     let list = config.connection.list(query, scan).await;
-                    list.and_then(|list| reader.listed(&request, &list.pages))
+                    list.and_then(|list| converter.listed(&request, &list.pages))
                 }
                 Endpoint::Search => {
-                    let (decoder, asked) = (Arc::clone(&reader.decoder), request.clone());
+                    let (decoder, asked) = (Arc::clone(&converter.decoder), request.clone());
                     let decode = move |body: &Bytes| {
                         let page = decoder.decode(&asked, body)?;
                         let rows = page.batch.num_rows() as u64;
@@ -536,7 +536,7 @@ impl Driver {
             self.counters.page(scan, &page);
             self.note_doubt(&request.plan, &page);
             self.note_total(&request.plan, &page);
-            yield reader.finish(&page.batch)?;
+            yield converter.finish(&page.batch)?;
         };
         stream.boxed()
     }
@@ -763,146 +763,6 @@ impl Driver {
     }
 }
 
-/// Checks of the pages of one plan, with what they have shown so far.
-struct PageChecks<'r> {
-    driver: &'r Driver,
-    plan: &'r RequestPlan,
-    reader: &'r Reader,
-    /// The first response, if it is kept.
-    response: Arc<OnceLock<Answer>>,
-    order: Option<OrderCheck<'r>>,
-    /// Set if the first rows are skipped.
-    skips: bool,
-    /// Number of rows that are requested, if it is limited.
-    asked: Option<u64>,
-    /// Set for a consumer that may stop early, which would never see a proof at the end.
-    stops: bool,
-    /// Set until a page has come.
-    first: bool,
-    /// Requested values that nothing has proven yet.
-    values: RequestedValues,
-    /// Times without a zone, which the first response shows to be right.
-    assumed: Vec<i64>,
-    noted: HashSet<String>,
-    /// Mentions that came.
-    received: u64,
-    /// Those that are not output.
-    dropped: usize,
-    /// Those that are not, because they do not belong to the part that is read.
-    others: usize,
-}
-
-impl<'r> PageChecks<'r> {
-    fn new(
-        driver: &'r Driver,
-        plan: &'r RequestPlan,
-        reader: &'r Reader,
-        read: &Part,
-        asked: Option<u64>,
-        prefetch: Prefetch,
-    ) -> Self {
-        Self {
-            driver,
-            plan,
-            reader,
-            response: read.first().unwrap_or_default(),
-            order: reader.check(),
-            skips: plan.pages.is_some_and(|pages| pages.skip > 0),
-            asked,
-            stops: asked.is_some() || prefetch == Prefetch::OnDemand,
-            first: true,
-            values: driver.requested_values(plan),
-            assumed: Vec::new(),
-            noted: HashSet::new(),
-            received: 0,
-            dropped: 0,
-            others: 0,
-        }
-    }
-
-    /// Checks a page.
-    async fn page(&mut self, page: &Decoded) -> Result<()> {
-        let Self { driver, plan, reader, .. } = *self;
-        driver.check_clock(plan).map_err(|error| driver.at_table(error))?;
-        driver.check_zone(plan, page).map_err(|error| driver.at_table(error))?;
-        // A period that was requested for a range covers it. The first response resolves the period.
-        if let (Some((from, to)), Some(stated), 0) = (driver.config.plan.reach, page.window, self.received) {
-            let now = driver.config.connection.client().time_of_service();
-            let covers = RequestedWindow::Instants(from, to.unwrap_or(now)).covered_by(stated, now);
-            covers.map_err(|error| driver.at_plan(error, plan))?;
-        }
-        if let Some(order) = &mut self.order {
-            order.observe(&page.batch).map_err(|error| driver.at_plan(error, plan))?;
-        }
-        if self.received == 0
-            && let Some(order) = reader.order()
-            && Driver::begins_with_null(order, reader, plan, page)
-            && driver.starts_with_null(plan, reader).await.map_err(|error| driver.at_table(error))?
-        {
-            driver.check_opposite(plan, order).await.map_err(|error| driver.at_table(error))?;
-            driver.verify_order(plan, reader).await.map_err(|error| driver.at_table(error))?;
-        }
-        if std::mem::take(&mut self.first) {
-            driver.look_ahead(page).await.map_err(|error| driver.at_table(error))?;
-        }
-        self.values.see(&page.batch);
-        if let (true, Some(time)) = (page.assumed.is_some() || !self.assumed.is_empty(), reader.time) {
-            self.assumed.extend(page.batch.column(time).as_primitive::<TimestampMicrosecondType>().values());
-        }
-        if !self.values.is_empty() && self.stops {
-            self.prove_values().await?;
-        }
-        driver.check_value_part(plan, page).map_err(|error| driver.at_plan(error, plan))?;
-        driver.check_fields(plan, page).map_err(|error| driver.at_table(error))?;
-        driver.note_fields(plan, page, &mut self.noted).map_err(|error| driver.at_table(error))
-    }
-
-    async fn prove_values(&mut self) -> Result<()> {
-        let values = std::mem::take(&mut self.values);
-        let proven = self.driver.prove_values(self.plan, values, self.response.get(), true).await;
-        proven.map_err(|error| self.driver.at_table(error))
-    }
-
-    /// Counts a page, and returns the rows of it that are output.
-    fn rows(&mut self, page: &Decoded, read: &Part) -> DataFusionResult<RecordBatch> {
-        let own = read.of(&page.batch, self.reader)?;
-        let batch = self.reader.finish(&own)?;
-        self.others += page.batch.num_rows() - own.num_rows();
-        self.driver.counters.page(&self.driver.scan, page);
-        self.driver.note_doubt(self.plan, page);
-        self.received += page.batch.num_rows() as u64;
-        self.dropped += page.batch.num_rows() - batch.num_rows();
-        if self.skips && self.dropped > 0 {
-            return Err(self.driver.at_table(filters_ignored(self.dropped)).into());
-        }
-        Ok(batch)
-    }
-
-    /// Checks what all pages have shown.
-    async fn end(mut self) -> Result<()> {
-        self.prove_values().await?;
-        let Self { driver, plan, dropped, received, .. } = self;
-        if let Some(response) = self.response.get().filter(|_| !self.assumed.is_empty()) {
-            driver.check_assumed(plan, &self.assumed, response).map_err(|error| driver.at_table(error))?;
-        }
-        if received == 0 {
-            driver.prove_none(plan).await.map_err(|error| driver.at_plan(error, plan))?;
-        } else if dropped == 0 && driver.config.plan.exact {
-            driver.config.connection.note_combined(&plan.filters);
-        }
-        // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
-        let (unmatched, filtered) = (dropped - self.others, driver.config.plan.exact && !plan.filters.is_empty());
-        if filtered && unmatched > 0 && dropped as u64 == received {
-            return Err(driver.at_plan(filters_ignored(unmatched), plan));
-        }
-        // The service returned as many rows as requested, but some do not match the filters.
-        if dropped > 0 && self.asked.is_some_and(|asked| received >= asked) {
-            return Err(driver.at_table(filters_ignored(dropped)));
-        }
-        Ok(())
-    }
-}
-
 /// Error for a mention after the end of a period that ends now.
 fn after_end(relative: Option<&str>, newest: DateTime<Utc>, end: DateTime<Utc>) -> Error {
     let end = end.trunc_subsecs(0);
@@ -936,43 +796,6 @@ fn in_background(schema: SchemaRef, mut rows: Batches) -> Batches {
     };
     // Nothing is requested before the first batch is asked for.
     stream::once(started).flatten().boxed()
-}
-
-/// Merges streams with the same sort order.
-pub(super) struct Merging {
-    reservation: MemoryReservation,
-    batch_size: usize,
-}
-
-impl Merging {
-    /// If `wanted` rows are enough, batches are no larger, so that output does not wait for more.
-    pub(super) fn new(context: &TaskContext, wanted: Option<usize>) -> Self {
-        let reservation = MemoryConsumer::new("FetchExec merge").register(context.memory_pool());
-        let batch_size = context.session_config().batch_size();
-        Self { reservation, batch_size: wanted.map_or(batch_size, |wanted| wanted.clamp(1, batch_size)) }
-    }
-
-    pub(super) fn merge(
-        self,
-        streams: Vec<SendableRecordBatchStream>,
-        config: &ScanConfig,
-        reader: &Reader,
-    ) -> DataFusionResult<SendableRecordBatchStream> {
-        let key = config.mode.order().and_then(|order| sort_key(order, &reader.schema));
-        let Some(ordering) = LexOrdering::new(key) else {
-            return internal_err!("sort key missing from the output");
-        };
-        StreamingMergeBuilder::new()
-            .with_streams(streams)
-            .with_schema(Arc::clone(&reader.schema))
-            .with_expressions(&ordering)
-            // The merge has its own metrics; the operator's are counted here.
-            .with_metrics(BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0))
-            .with_batch_size(self.batch_size)
-            .with_fetch(config.mode.slice().fetch)
-            .with_reservation(self.reservation)
-            .build()
-    }
 }
 
 fn parts_changed(plan: &RequestPlan) -> Error {

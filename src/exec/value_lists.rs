@@ -15,7 +15,7 @@ use arrow::array::AsArray;
 use bytes::Bytes;
 
 use super::outlook::requests_for;
-use super::reader::Reader;
+use super::page_converter::PageConverter;
 use super::stream::{Driver, filters_ignored};
 use crate::decode::Decoded;
 use crate::error::{Result, own_or_query};
@@ -24,7 +24,11 @@ use crate::request::{PageRequest, RequestPlan};
 impl Driver {
     /// Returns the plans of the parts of a value list if they are expected to take fewer requests than the plan. The first page of
     /// the plan is kept for reading it.
-    pub(super) async fn value_parts(&self, plan: &RequestPlan, reader: &Reader) -> Result<Option<Vec<RequestPlan>>> {
+    pub(super) async fn value_parts(
+        &self,
+        plan: &RequestPlan,
+        converter: &PageConverter,
+    ) -> Result<Option<Vec<RequestPlan>>> {
         let parts = &self.config.plan.value_parts;
         let (Some(first), Some(pages)) = (parts.first(), plan.pages) else { return Ok(None) };
         if plan.filters.iter().any(|term| term.parameter == first.parameter) {
@@ -32,13 +36,13 @@ impl Driver {
         }
         let request = PageRequest { size: pages.size, ..PageRequest::first(Arc::new(plan.clone())) };
         let decode = |body: &Bytes| {
-            let page = reader.decoder.decode(&request, body)?;
+            let page = converter.decoder.decode(&request, body)?;
             let rows = page.records;
             Ok(((page, body.clone()), rows))
         };
         let connection = &self.config.connection;
         let (page, body) = connection.client().fetch(&self.scan, &request, decode).await?;
-        let matching = reader.finish(&page.batch).map_err(|error| own_or_query(&error))?.num_rows() as u64;
+        let matching = converter.finish(&page.batch).map_err(|error| own_or_query(&error))?.num_rows() as u64;
         let behind = page.total.unwrap_or_default().saturating_sub(page.records);
         // As many of the others match as of the first page.
         let expected = behind.saturating_add(page.records).saturating_mul(matching) / page.records.max(1);

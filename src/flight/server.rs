@@ -18,7 +18,7 @@ use super::gate::GateLayer;
 use super::rpc::Service;
 use super::state::ServerState;
 use crate::error::{Error, ErrorKind, Result};
-use crate::host::front::{Ends, Kept, QUIET, drained, keep};
+use crate::host::front::{Ends, QUIET, Upkeep, drained, start_upkeep};
 use crate::host::listener::{End, accept};
 use crate::host::reload::Reload;
 use crate::host::state::{Host, HostSpec, check_exposure};
@@ -53,7 +53,7 @@ impl ServerSpec {
 #[derive(Debug)]
 pub struct FlightServer {
     address: SocketAddr,
-    kept: Kept,
+    upkeep: Upkeep,
     shared: Arc<ServerState>,
     tls: Option<Acceptor>,
     health: HealthReporter,
@@ -94,7 +94,7 @@ impl FlightServer {
         let tls = tls.map(|tls| Acceptor::try_new(&tls, GRPC)).transpose()?;
         let (listener, address) = bind(listen).await?;
 
-        let kept = keep(&shared, ServerState::sweep, operations).await?;
+        let upkeep = start_upkeep(&shared, ServerState::sweep, operations).await?;
 
         let flight =
             FlightServiceServer::new(Service(Arc::clone(&shared))).max_decoding_message_size(limits.message_bytes);
@@ -114,7 +114,7 @@ impl FlightServer {
             }
         };
         let (closing, leaving) = (closing.drop_guard(), leaving.drop_guard());
-        Ok(Self { address, kept, shared, tls, health, closing, leaving, listening, serving })
+        Ok(Self { address, upkeep, shared, tls, health, closing, leaving, listening, serving })
     }
 
     /// Returns the address that the server listens on.
@@ -124,7 +124,7 @@ impl FlightServer {
 
     /// Returns the address of `/healthz` and `/metrics`.
     pub fn operations(&self) -> Option<SocketAddr> {
-        self.kept.operations
+        self.upkeep.operations
     }
 
     /// Handle that reads users, API keys and certificates again, without closing the server.
@@ -164,11 +164,11 @@ impl FlightServer {
     /// # Errors
     /// Those of [`shut_down`](Self::shut_down).
     pub async fn shut_down_with(self, others: impl Future<Output = ()> + Send) -> Result<()> {
-        let Self { kept, shared, health, closing, leaving, listening, serving, .. } = self;
+        let Self { upkeep, shared, health, closing, leaving, listening, serving, .. } = self;
         let calls = Calls { host: &shared.host, leaving: Some(leaving), serving };
         let own = drain(&shared.host, &health, closing, listening, calls);
         let (ended, ()) = tokio::join!(own, others);
-        drop(kept);
+        drop(upkeep);
         ended
     }
 }

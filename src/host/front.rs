@@ -1,4 +1,4 @@
-//! Upkeep and shutdown of a host. Several fronts may share one; one of them keeps it ([`keep`]), and each drains its own
+//! Upkeep and shutdown of a host. Several fronts may share one; one of them starts its upkeep, and each drains its own
 //! connections ([`drained`]).
 
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Sweeps of a host, and its `/healthz` and `/metrics`, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Upkeep {
     /// Address of `/healthz` and `/metrics`.
     pub(crate) operations: Option<SocketAddr>,
     _tasks: Vec<AbortOnDropHandle<()>>,
@@ -31,11 +31,11 @@ pub(crate) struct Kept {
 ///
 /// # Errors
 /// Those of [`bind`](crate::serving::bind).
-pub(crate) async fn keep<S: Operated>(
+pub(crate) async fn start_upkeep<S: Operated>(
     server: &Arc<S>,
     sweep: impl Fn(&S) + Send + 'static,
     asked: Option<SocketAddr>,
-) -> Result<Kept> {
+) -> Result<Upkeep> {
     let (mut operations, mut tasks) = (None, Vec::new());
     if let Some(asked) = asked {
         let (address, task) = operate(asked, Arc::clone(server)).await?;
@@ -49,7 +49,7 @@ pub(crate) async fn keep<S: Operated>(
             sweep(server.as_ref());
         }
     })));
-    Ok(Kept { operations, _tasks: tasks })
+    Ok(Upkeep { operations, _tasks: tasks })
 }
 
 /// Connections that end by themselves once their queries have ended.

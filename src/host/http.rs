@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::front::{Kept, QUIET, keep};
+use super::front::{QUIET, Upkeep, start_upkeep};
 use super::in_service::InService;
 use super::listener::{ClientStream, End};
 use super::peer::Caller;
@@ -63,7 +63,7 @@ pub struct HttpServer {
     tls: Option<Acceptor>,
     connections: InService,
     /// Set if it is the only front of its host.
-    kept: Option<Kept>,
+    upkeep: Option<Upkeep>,
 }
 
 impl Bound {
@@ -94,7 +94,7 @@ impl Bound {
         let unread = Duration::from_secs(host.limits.unread_seconds);
         let served = move |stream, closing| serve(stream, acceptor.clone(), Arc::clone(&answer), unread, closing);
         let connections = InService::start(listener, Arc::clone(&host), End::AtOnce, ending, served);
-        HttpServer { url, address, host, tls, connections, kept: None }
+        HttpServer { url, address, host, tls, connections, upkeep: None }
     }
 }
 
@@ -105,7 +105,7 @@ impl HttpServer {
     /// # Errors
     /// Those of [`bind`].
     pub(crate) async fn alone(mut self, asked: Option<SocketAddr>) -> Result<Self> {
-        self.kept = Some(keep(&self.host, |host| drop(host.sweep()), asked).await?);
+        self.upkeep = Some(start_upkeep(&self.host, |host| drop(host.sweep()), asked).await?);
         Ok(self)
     }
 
@@ -121,7 +121,7 @@ impl HttpServer {
 
     /// Returns the address of `/healthz` and `/metrics`.
     pub fn operations(&self) -> Option<SocketAddr> {
-        self.kept.as_ref().and_then(|kept| kept.operations)
+        self.upkeep.as_ref().and_then(|upkeep| upkeep.operations)
     }
 
     /// State that the server shares with other fronts.

@@ -18,7 +18,7 @@ use crate::session::PlanningTurn;
 /// Received bytes of a call, or of a connection of PostgreSQL, that do not count.
 const UNCOUNTED: usize = 64 << 10;
 /// Statements of a user that are parsed or planned at the same time. Each takes a thread, and the memory of its constants, which
-/// nothing announces.
+/// nothing reserves.
 const PLANNING: usize = 4;
 /// KiB that a user may keep before the service has accepted the key. Beyond them, the limit of all such users applies as well.
 const LITTLE: usize = 256;
@@ -45,7 +45,7 @@ pub(crate) struct Share {
     kept: Arc<Semaphore>,
     /// The part of it that counts as [`Shares::strangers`]; `None` if the user needs no key, or the service has accepted it.
     of_strangers: Mutex<Option<OwnedSemaphorePermit>>,
-    /// The engine's environment of the user's statements: operators announce their memory to its pool.
+    /// The engine's environment of the user's statements: operators reserve their memory in its pool.
     pub(crate) runtime: Arc<RuntimeEnv>,
     turns: PlanningTurns,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Received {
 
 impl Shares {
     /// Each share has a quarter of the memory for unread results, a quarter for what sessions keep, and half of the memory for all
-    /// that operators announce. Users whose keys the service has not accepted yet keep an eighth of the memory together.
+    /// that operators reserve. Users whose keys the service has not accepted yet keep an eighth of the memory together.
     pub(crate) fn new(memory_mib: usize, common: Arc<RuntimeEnv>) -> Self {
         let strangers = Arc::new(Semaphore::new(memory_mib.saturating_mul(1 << 7).clamp(1, Semaphore::MAX_PERMITS)));
         Self { memory_mib, common, strangers, users: Mutex::default() }
@@ -135,7 +135,7 @@ impl Share {
         Ok(kept)
     }
 
-    /// The pool to which the user's operators announce their memory.
+    /// The pool in which the user's operators reserve their memory.
     pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
         &self.runtime.memory_pool
     }

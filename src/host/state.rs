@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::instrument::WithSubscriber;
 
 use super::auth::Auth;
 use super::connection_limit::Standing;
@@ -222,10 +223,12 @@ impl Host {
         let mut abandoned = Abandoned::new(&memory);
         // The session stays in its lane until the work has ended, which may be after the client has disconnected.
         let handle = lane.handle().clone();
-        let work = AbortOnDropHandle::new(handle.spawn(async move {
+        let work = async move {
             let _lane = lane;
             until_ended(&memory, work).await.map_err(|error| E::from(Failure::own(error))).flatten()
-        }));
+        };
+        // Its events go where those of this thread go.
+        let work = AbortOnDropHandle::new(handle.spawn(work.with_current_subscriber()));
         let done = timeout(Duration::from_secs(seconds), work).await.map_err(|_| timed_out(seconds))?;
         abandoned.done();
         done.map_err(|_| Failure::new(Code::Internal, "internal error while running the statement"))?

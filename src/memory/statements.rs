@@ -244,13 +244,13 @@ pub(crate) fn refuse_other_limits(plan: &LogicalPlan) -> Result<()> {
     Err(Error::new(ErrorKind::Unsupported, message).advice(advice))
 }
 
-/// The pool of the operators that announce what they hold, and spill or fail when it is used up. A statement that was ended gets
+/// The pool of the operators that reserve what they hold, and spill or fail when it is used up. A statement that was ended gets
 /// no more of it, and neither does one that asks for more than the process has left.
 #[derive(Debug)]
 pub(crate) struct CountedPool(FairSpillPool);
 
 impl CountedPool {
-    /// A pool for the statements that share `limit` bytes: half of them. The other half is for what no operator announces.
+    /// A pool for the statements that share `limit` bytes: half of them. The other half is for what no operator reserves.
     pub(crate) fn new(limit: usize) -> Self {
         Self(FairSpillPool::new(limit / 2))
     }

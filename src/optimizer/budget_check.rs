@@ -29,7 +29,7 @@ impl PhysicalOptimizerRule for BudgetCheck {
         plan.apply(|node| {
             if let Some(scan) = node.downcast_ref::<FetchExec>() {
                 scan.check_bounds()?;
-                scan.announce(requests);
+                scan.set_least_requests(requests);
                 scan.narrow_by(narrower);
             }
             Ok(TreeNodeRecursion::Continue)

@@ -254,6 +254,9 @@ fn add_logical(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) -> Result<
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
     let before = place_of("push_down_filter", rules.iter().map(|rule| rule.name()))?;
     rules.insert(before, Arc::new(FilteredAggregates));
+    for name in READERS.iter().copied().chain([NestedProjections::INNER]) {
+        place_of(name, rules.iter().map(|rule| rule.name()))?;
+    }
     for at in (0..rules.len()).rev().filter(|at| READERS.contains(&rules[*at].name())).collect::<Vec<_>>() {
         rules.insert(at, Arc::new(SoundDependencies));
     }
@@ -309,8 +312,17 @@ mod tests {
             rules.retain(|rule| !rule.name().starts_with(name));
             builder.with_physical_optimizer_rules(rules)
         };
-        for name in ["PushdownSort", FilterNames::INNER, SoundStatistics::INNER] {
-            let error = with_rules(without(name)).map(drop).expect_err("a rule is missing");
+        let without_logical = |name: &str| {
+            let mut builder = builder();
+            let mut rules = builder.optimizer().take().unwrap_or_default().rules;
+            rules.retain(|rule| rule.name() != name);
+            builder.with_optimizer_rules(rules)
+        };
+        let physical = ["PushdownSort", FilterNames::INNER, SoundStatistics::INNER];
+        let logical = READERS.iter().chain(&SoundKeys::INNER).chain(&["push_down_filter"]);
+        let physical = physical.into_iter().map(|name| (name, without(name)));
+        for (name, session) in physical.chain(logical.map(|name| (*name, without_logical(name)))) {
+            let error = with_rules(session).map(drop).expect_err(name);
             assert!(error.to_string().contains(name), "{error}");
         }
     }

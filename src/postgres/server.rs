@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::startup::start;
 use crate::error::Result;
 use crate::host::auth::Auth;
-use crate::host::front::{Kept, keep};
+use crate::host::front::{Upkeep, start_upkeep};
 use crate::host::in_service::InService;
 use crate::host::listener::{ClientStream, End};
 use crate::host::reload::Reload;
@@ -51,8 +51,8 @@ pub async fn serve(spec: PostgresSpec, host: HostSpec) -> Result<PostgresServer>
     let operations = host.operations;
     let host = Arc::new(Host::start(host)?);
     let server = PostgresServer::start(spec, &host).await?;
-    let kept = keep(&host, |host| drop(host.sweep()), operations).await?;
-    Ok(PostgresServer { kept: Some(kept), ..server })
+    let upkeep = start_upkeep(&host, |host| drop(host.sweep()), operations).await?;
+    Ok(PostgresServer { upkeep: Some(upkeep), ..server })
 }
 
 /// A running listener for clients of PostgreSQL, alone or beside other fronts of a host, with its sessions, users, budgets and
@@ -67,7 +67,7 @@ pub struct PostgresServer {
     tls: Option<Acceptor>,
     connections: InService,
     /// Set if it is the first front of its host.
-    kept: Option<Kept>,
+    upkeep: Option<Upkeep>,
 }
 
 /// State that connections share.
@@ -113,7 +113,7 @@ impl PostgresServer {
         };
         let ending = CancellationToken::new();
         let connections = InService::start(listener, Arc::clone(&host), End::ByOwner, ending, served);
-        Ok(Self { address, host, tls, connections, kept: None })
+        Ok(Self { address, host, tls, connections, upkeep: None })
     }
 
     /// Returns the address that the server listens on.
@@ -123,7 +123,7 @@ impl PostgresServer {
 
     /// Returns the address of `/healthz` and `/metrics`; `None` beside the front that serves them.
     pub fn operations(&self) -> Option<SocketAddr> {
-        self.kept.as_ref().and_then(|kept| kept.operations)
+        self.upkeep.as_ref().and_then(|upkeep| upkeep.operations)
     }
 
     /// State that the fronts of the server share.
@@ -145,9 +145,9 @@ impl PostgresServer {
     /// As [`shut_down`](Self::shut_down), together with other fronts of its [host](Self::host), whose shutdown is `others`.
     /// `/healthz` and `/metrics` answer until all have ended.
     pub async fn shut_down_with(self, others: impl Future<Output = ()> + Send) {
-        let Self { connections, kept, .. } = self;
+        let Self { connections, upkeep, .. } = self;
         tokio::join!(connections.drain(None), others);
-        drop(kept);
+        drop(upkeep);
     }
 }
 

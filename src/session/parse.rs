@@ -71,6 +71,7 @@ pub(crate) fn parse_statements(sql: &str) -> Result<VecDeque<Parsed>> {
 /// # Errors
 /// Those of [`parse_statements`].
 pub(crate) fn parse_in(sql: &str, dialect: impl Dialect) -> Result<VecDeque<Parsed>> {
+    tracing::trace!(bytes = sql.len(), "text parsed");
     let statements = limited(sql, dialect, |dialect| {
         DFParserBuilder::new(tokens(sql, dialect)?).with_dialect(dialect).build()?.parse_statements()
     })?;

@@ -1,6 +1,6 @@
 //! Turns for planning. A function that parses or plans a statement takes one, so that no part of a server can forget the limit.
 //!
-//! Planning takes a thread, and memory for constants, which nothing announces. Servers therefore get the turns from the share of the
+//! Planning takes a thread, and memory for constants, which nothing reserves. Servers therefore get the turns from the share of the
 //! user (`host/shares`), which has a few. A program that serves nobody has [unbounded](PlanningTurn::unbounded) ones.
 //!
 //! Invariant: the plans that a server makes of a user's statements have a turn of that user.

@@ -147,7 +147,7 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
     }
     memory::check()?;
     let written = statement.clone();
-    let refused = match state.statement_to_plan(statement).await {
+    let refused = match plan_as_is(state, statement).await {
         Ok(plan) => return Ok(plan),
         Err(refused) => refused,
     };
@@ -155,7 +155,7 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
     syntax::edit_statement(&mut expressions, &mut positions);
     let (refused, statement) = match positions.replaced {
         0 => (refused, written),
-        _ => match state.statement_to_plan(expressions.clone()).await {
+        _ => match plan_as_is(state, expressions.clone()).await {
             Ok(plan) => return Ok(plan),
             // Names are left to make unique.
             Err(error) if has_one_name_twice(&error) => (error, expressions),
@@ -179,7 +179,7 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
     }
     let error = match names.renamed {
         0 => None,
-        _ => match state.statement_to_plan(distinct.clone()).await {
+        _ => match plan_as_is(state, distinct.clone()).await {
             Ok(plan) => return Ok(plan),
             Err(error) => Some(error),
         },
@@ -191,12 +191,18 @@ async fn planned_as_written(state: &SessionState, mut statement: Statement) -> R
     }
     let mut every = distinct;
     syntax::edit_statement(&mut every, &mut EveryName::default());
-    match state.statement_to_plan(every).await {
+    match plan_as_is(state, every).await {
         Ok(plan) => Ok(plan),
         // A statement may have another fault than its names.
         Err(other) if !has_one_name_twice(&other) && for_people(&other) => Err(other),
         Err(_) => Err(refused),
     }
+}
+
+/// Plans a statement in the engine.
+fn plan_as_is(state: &SessionState, statement: Statement) -> impl Future<Output = Result<LogicalPlan>> {
+    tracing::trace!("statement planned");
+    state.statement_to_plan(statement)
 }
 
 /// True if the engine refused expressions of one name.

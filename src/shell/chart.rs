@@ -8,14 +8,17 @@
 //! If the query did not read a period completely, such as today, the period is marked, so that its low value is not taken
 //! for a drop.
 
+mod columns;
+mod numbers;
+mod periods;
+
 use std::collections::{HashMap, HashSet};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{cast, concat_batches, filter_record_batch, is_not_null};
-use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, SchemaRef, TimeUnit};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch, is_not_null};
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
-use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use console::{measure_text_width, pad_str, style, truncate_str};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Alignment, Rect};
@@ -24,12 +27,17 @@ use ratatui_core::symbols::Marker;
 use ratatui_core::widgets::Widget;
 use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
 
+pub(super) use self::columns::{floats, time_numbers, zone_of};
+use self::columns::{is_number, kind_in_words, names};
+use self::numbers::tick_labels;
+pub(super) use self::numbers::{measured, number, placed, ticks};
+pub(super) use self::periods::are_days;
+use self::periods::{Period, instant, least_gap, period, time_of};
 use super::axis_names::{in_words, in_words_or_typed};
 use super::output::ChartForm;
 use crate::error::one_line;
-use crate::numbers::{counted, grouped};
+use crate::numbers::counted;
 use crate::profile::Zone;
-use crate::session::type_name;
 
 /// Data of a chart.
 #[derive(Debug, PartialEq)]
@@ -124,14 +132,8 @@ const BARS: usize = 60;
 const NAMED: usize = 3;
 /// Minimum ratio between the largest numbers of two series that have a panel each.
 const UNEQUAL: f64 = 10.0;
-/// Seconds of an hour, a day and a week.
-const PERIODS: [f64; 3] = [3_600.0, 86_400.0, 604_800.0];
 /// Maximum number of periods of a line chart that is searched for periods without a row.
 const POINTS: f64 = 5_000.0;
-/// A month, a quarter and a year: their numbers of months, and their fewest and most days.
-const OF_MONTHS: [(u32, f64, f64); 3] = [(1, 28.0, 31.0), (3, 90.0, 92.0), (12, 365.0, 366.0)];
-/// Maximum number of intervals between the ticks of an axis.
-const INTERVALS: f64 = 4.0;
 /// Markers of series and their signs in the legend, in order.
 const MARKERS: [(Marker, &str); 4] =
     [(Marker::Braille, "⠒"), (Marker::Dot, "•"), (Marker::Block, "█"), (Marker::Bar, "▄")];
@@ -843,78 +845,6 @@ fn points(column: &ArrayRef, labels: &[String], by_value: bool) -> Result<Option
     Ok(places.filter(|places| places.iter().any(|place| *place != places[0])))
 }
 
-/// Length of the periods whose beginnings the times of a chart are.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Period {
-    /// A month, a quarter or a year, in months.
-    Months(u32),
-    /// An hour, a day or a week, in seconds.
-    Seconds(f64),
-}
-
-impl Period {
-    /// `None` for times that are not the beginnings of equal periods, or that are all equal.
-    fn of(instants: &[f64]) -> Option<Self> {
-        let (first, least) = (*instants.first()?, least_gap(instants));
-        let days = least / PERIODS[1];
-        let begins =
-            |months: u32| instants.iter().all(|at| month_begun(*at).is_some_and(|month| month.is_multiple_of(months)));
-        let months = OF_MONTHS.into_iter().find(|(months, from, to)| (*from..=*to).contains(&days) && begins(*months));
-        if let Some((months, ..)) = months {
-            return Some(Self::Months(months));
-        }
-        let period = PERIODS.into_iter().rev().find(|period| least.is_finite() && least % period == 0.0)?;
-        let aligned = instants.iter().all(|at| (at - first) % period == 0.0 && at % period.min(PERIODS[1]) == 0.0);
-        aligned.then_some(Self::Seconds(period))
-    }
-
-    /// The beginning of the next period.
-    fn next(self, at: f64) -> f64 {
-        match self {
-            Self::Seconds(period) => at + period,
-            Self::Months(months) => {
-                let next = time_of(at).and_then(|time| time.checked_add_months(chrono::Months::new(months)));
-                next.map_or(at, |next| next.and_utc().timestamp() as f64)
-            }
-        }
-    }
-}
-
-/// The smallest distance of two times; infinite if they are all equal.
-fn least_gap(instants: &[f64]) -> f64 {
-    instants.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min)
-}
-
-/// The month of the year, from 0, that begins at a time; `None` for other times.
-fn month_begun(at: f64) -> Option<u32> {
-    let time = time_of(at)?;
-    (time.day() == 1 && at % PERIODS[1] == 0.0).then(|| time.month0())
-}
-
-/// True if each of the times is the beginning of a day.
-pub(super) fn are_days(mut times: impl Iterator<Item = f64>) -> bool {
-    times.all(|at| at % PERIODS[1] == 0.0)
-}
-
-/// A time in seconds since 1970.
-fn time_of(at: f64) -> Option<NaiveDateTime> {
-    #[expect(clippy::cast_possible_truncation, reason = "periods and labels have a resolution of seconds")]
-    let time = DateTime::from_timestamp(at as i64, 0)?;
-    Some(time.naive_utc())
-}
-
-/// A period, and its zone if it is known, in words. The end is the first time after it.
-fn period(from: NaiveDateTime, to: NaiveDateTime, zone: Option<Zone>) -> String {
-    let zone = zone.map_or(String::new(), |zone| format!(", {zone}"));
-    let last = to.checked_sub_signed(TimeDelta::microseconds(1)).filter(|last| *last > from).unwrap_or(from);
-    let end = last.format("%-d %b %Y");
-    match (from.date() == last.date(), from.year() == last.year()) {
-        (true, _) => format!("{end}{zone}"),
-        (false, true) => format!("{} to {end}{zone}", from.format("%-d %b")),
-        (false, false) => format!("{} to {end}{zone}", from.format("%-d %b %Y")),
-    }
-}
-
 /// Keeps the items at whose positions `kept` is true.
 fn retain<T>(items: &mut Vec<T>, kept: &[bool]) {
     let mut kept = kept.iter();
@@ -927,58 +857,9 @@ fn sentiment(name: &str) -> Option<usize> {
     SENTIMENTS.iter().position(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Ticks of an axis: 3 to 5 multiples of 1, 2, 2.5 or 5 times a power of ten. The first is at or below the smallest value, the
-/// last at or above the largest. The extent includes zero. Ticks are multiples of `unit`, if it is not 0.
-pub(super) fn ticks((smallest, largest): (f64, f64), unit: f64) -> Vec<f64> {
-    let largest = if largest > smallest { largest } else { smallest + 1.0 };
-    let span = largest - smallest;
-    // Powers of ten beyond these are inexact or infinite.
-    if (1e-300..1e300).contains(&span) {
-        #[expect(clippy::cast_possible_truncation, reason = "the exponent of a double is below a thousand")]
-        let least = span.log10().floor() as i32 - 1;
-        let steps = (least..least + 5).flat_map(|power| [1.0, 2.0, 2.5, 5.0].map(|digits| (digits, power)));
-        for (digits, power) in steps {
-            // A negative power is a divisor, since 10 is exact and 0.1 is not.
-            let (by, over) = if power < 0 { (digits, 10_f64.powi(-power)) } else { (digits * 10_f64.powi(power), 1.0) };
-            let (mut first, mut last) = ((smallest * over / by).floor(), (largest * over / by).ceil());
-            if last - first > INTERVALS || !is_multiple(by / over, unit) {
-                continue;
-            }
-            while last - first < 2.0 {
-                if last > 0.0 {
-                    last += 1.0;
-                } else {
-                    first -= 1.0;
-                }
-            }
-            let indexes = std::iter::successors(Some(first), |index| Some(index + 1.0).filter(|index| *index <= last));
-            return indexes.map(|index| index * by / over).collect();
-        }
-    }
-    vec![smallest, f64::midpoint(smallest, largest), largest]
-}
-
-fn is_multiple(step: f64, unit: f64) -> bool {
-    let times = step / unit;
-    unit == 0.0 || (times > 0.5 && (times - times.round()).abs() < 1e-6 * times)
-}
-
-/// Labels of ticks: with powers of ten if they are wider than `width` otherwise, and none if even these are wider.
-fn tick_labels(ticks: &[f64], width: usize) -> Vec<String> {
-    let plain: Vec<String> = ticks.iter().map(|tick| measured(*tick)).collect();
-    let short: Vec<String> = ticks.iter().map(|tick| scientific(*tick)).collect();
-    let fit = |labels: &Vec<String>| labels.iter().all(|label| label.len() <= width);
-    [plain, short].into_iter().find(fit).unwrap_or_default()
-}
-
 /// Text in a colour of the terminal.
 fn painted(text: &str, ansi: u8) -> String {
     style(text).color256(ansi).force_styling(true).to_string()
-}
-
-/// An instant, in seconds since 1970.
-fn instant(at: f64, format: &str) -> String {
-    time_of(at).map_or(String::new(), |time| time.format(format).to_string())
 }
 
 /// Room for bars on both sides of zero, in characters.
@@ -1022,94 +903,10 @@ fn light(bar: &str) -> String {
     "░".repeat(bar.chars().count())
 }
 
-/// A number as a place on the axis of the first column, with commas from 10,000 on: 2026 may be a year.
-pub(super) fn placed(value: f64) -> String {
-    with_commas(value, 1e4)
-}
-
-/// A number that is drawn, with commas.
-pub(super) fn measured(value: f64) -> String {
-    with_commas(value, 1e3)
-}
-
-/// A number with a comma between groups of three digits, from a size on.
-fn with_commas(value: f64, least: f64) -> String {
-    let text = number(value);
-    if !(least..1e15).contains(&value.abs()) {
-        return text;
-    }
-    let (sign, digits) = if value < 0.0 { text.split_at(1) } else { ("", text.as_str()) };
-    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    match whole.parse::<u64>() {
-        Ok(whole) => format!("{sign}{}{rest}", grouped(whole)),
-        Err(_) => text,
-    }
-}
-
-/// A number as text: whole numbers have all digits, others three significant digits or two decimals; tiny and huge ones have
-/// a power of ten.
-pub(super) fn number(value: f64) -> String {
-    let size = value.abs();
-    if value == 0.0 {
-        "0".to_owned()
-    } else if !(1e-4..1e15).contains(&size) {
-        scientific(value)
-    } else if value.fract() == 0.0 {
-        format!("{value:.0}")
-    } else if size >= 1.0 {
-        shorter(&format!("{value:.2}")).to_owned()
-    } else {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 3 and 6")]
-        let digits = (2.0 - size.log10().floor()) as usize;
-        shorter(&format!("{value:.digits$}")).to_owned()
-    }
-}
-
-/// A number with a power of ten; zero has none.
-fn scientific(value: f64) -> String {
-    let text = format!("{value:.3e}");
-    match text.split_once('e') {
-        _ if value == 0.0 => "0".to_owned(),
-        Some((digits, power)) => format!("{}e{power}", shorter(digits)),
-        None => text,
-    }
-}
-
-/// A decimal number without trailing zeros.
-fn shorter(text: &str) -> &str {
-    text.trim_end_matches('0').trim_end_matches('.')
-}
-
 /// Text of exactly `width` columns.
 fn fitted(text: &str, width: usize) -> String {
     let cut = truncate_str(text, width, "…").into_owned();
     pad_str(&cut, width, console::Alignment::Left, None).into_owned()
-}
-
-fn is_number(column: &ArrayRef) -> bool {
-    column.data_type().is_numeric()
-}
-
-/// Values of a column, each on one line.
-fn names(column: &ArrayRef) -> Result<Vec<String>, ArrowError> {
-    let options = FormatOptions::default().with_null(NONE);
-    let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
-    let texts: Vec<String> = (0..column.len()).map(|row| one_line(&formatter.value(row).to_string())).collect();
-    let short = time_numbers(column)?.and_then(|times| names_of_times(column, &times, &texts));
-    Ok(short.unwrap_or(texts))
-}
-
-/// Names of times: dates if all of them are midnights, otherwise with minutes; `None` if this would make different times equal.
-fn names_of_times(column: &ArrayRef, times: &[f64], texts: &[String]) -> Option<Vec<String>> {
-    let known = (0..times.len()).filter(|row| column.is_valid(*row)).map(|row| times[row]);
-    let format = if are_days(known) { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
-    let name = |(row, text): (usize, &String)| match column.is_valid(row) {
-        true => Some(instant(times[row], format)).filter(|name| !name.is_empty()),
-        false => Some(text.clone()),
-    };
-    let short = texts.iter().enumerate().map(name).collect::<Option<Vec<String>>>()?;
-    let distinct = |names: &[String]| names.iter().collect::<HashSet<_>>().len();
-    (distinct(&short) == distinct(texts)).then_some(short)
 }
 
 /// Sorts the series of a column of times, whose rows have these names. A series without a time comes last.
@@ -1122,46 +919,6 @@ fn in_order_of_times(series: &mut [Series], column: &ArrayRef, names: &[String])
     };
     series.sort_by(|(one, _), (other, _)| time(one).total_cmp(&time(other)));
     Ok(())
-}
-
-/// The kind of the values of a column.
-fn kind_in_words(kind: &DataType) -> String {
-    match kind {
-        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => "a time".to_owned(),
-        DataType::Boolean => "true or false".to_owned(),
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "a list".to_owned(),
-        DataType::Null => "NULL".to_owned(),
-        kind if kind.is_numeric() => "a number".to_owned(),
-        kind if kind.is_string() => "text".to_owned(),
-        kind => type_name(kind),
-    }
-}
-
-/// Values of a numeric column; `None` for NaN and infinity, which are not drawn.
-pub(super) fn floats(column: &ArrayRef) -> Result<Vec<Option<f64>>, ArrowError> {
-    let values = cast(column, &DataType::Float64)?;
-    Ok(values.as_primitive::<Float64Type>().iter().map(|value| value.filter(|value| value.is_finite())).collect())
-}
-
-/// Zone in which a column of times is shown; `None` for dates and times without a zone.
-pub(super) fn zone_of(kind: &DataType) -> Option<Zone> {
-    let DataType::Timestamp(_, Some(zone)) = kind else { return None };
-    zone.parse().ok()
-}
-
-/// Local times of a column in its zone, in seconds since 1970; `None` if its type is not a time.
-pub(super) fn time_numbers(column: &ArrayRef) -> Result<Option<Vec<f64>>, ArrowError> {
-    if !matches!(column.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) {
-        return Ok(None);
-    }
-    let zone = zone_of(column.data_type()).unwrap_or(Zone::UTC);
-    let micros = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))?;
-    let micros = cast(&micros, &DataType::Int64)?;
-    let local = |micros: i64| {
-        let at = DateTime::from_timestamp_micros(micros).map(|at| zone.local(at).and_utc().timestamp_micros());
-        at.unwrap_or(micros) as f64 / 1e6
-    };
-    Ok(Some(micros.as_primitive::<Int64Type>().values().iter().map(|micros| local(*micros)).collect()))
 }
 
 #[cfg(test)]

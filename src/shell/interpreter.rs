@@ -24,7 +24,7 @@ use super::name_cache;
 use super::output::{Format, Output, OutputOptions};
 use super::run::{Failure, LastResult, Reports, Shell, write};
 use super::screen::Display;
-use super::splitter::{Piece, pieces};
+use super::splitter::{Input, inputs};
 use crate::config::variable;
 use crate::error::{describe, one_line};
 use crate::numbers::counted;
@@ -191,17 +191,17 @@ impl Interpreter {
 
     /// Runs all statements and commands of a text. The last semicolon may be missing.
     pub(super) async fn run_text(&mut self, text: &str, within: Option<Within<'_>>) -> Result<Next, Failure> {
-        let (pieces, open) = pieces(text);
-        self.run_pieces(pieces.into_iter().chain(open), within).await
+        let (inputs, open) = inputs(text);
+        self.run_inputs(inputs.into_iter().chain(open), within).await
     }
 
     /// Runs statements and commands in order, until one fails or quits.
-    pub(super) async fn run_pieces(
+    pub(super) async fn run_inputs(
         &mut self,
-        pieces: impl IntoIterator<Item = Piece>,
+        inputs: impl IntoIterator<Item = Input>,
         within: Option<Within<'_>>,
     ) -> Result<Next, Failure> {
-        for Piece { line, text, ending } in pieces {
+        for Input { line, text, ending } in inputs {
             let next = match Command::parse(&text) {
                 Some(Ok(command)) => {
                     if let Command::Chart(Some(_)) = command {

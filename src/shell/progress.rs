@@ -44,24 +44,24 @@ impl Progress {
                 // Before the first line, so that a quick query shows none.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 let counts = Counts::of(&connections).since(&before);
-                let announced: u64 = connections.iter().map(|connection| connection.announced()).sum();
-                if announced > 1 && (measured || announced > counts.requests) {
+                let required: u64 = connections.iter().map(|connection| connection.required_requests()).sum();
+                if required > 1 && (measured || required > counts.requests) {
                     if !std::mem::replace(&mut measured, true) {
                         shown.set_style(style(BAR));
                     }
-                    shown.set_length(announced.max(counts.requests));
+                    shown.set_length(required.max(counts.requests));
                     shown.set_position(counts.requests);
                 }
                 let waits = connections.iter().map(|connection| connection.client().throttled_for());
                 let wait = waits.max().unwrap_or_default();
-                shown.set_message(message(&counts, announced, wait, shown.elapsed()));
+                shown.set_message(message(&counts, required, wait, shown.elapsed()));
                 shown.tick();
             }
         });
         Self { bar, ticking: Some(ticking) }
     }
 
-    /// Shows the activity of the connections during a command of many queries, without a terminal as well. A query announces its own
+    /// Shows the activity of the connections during a command of many queries, without a terminal as well. A query counts its own
     /// requests only, so a bar needs [`steps`](Self::steps).
     pub fn of_queries(connections: Vec<Arc<Connection>>, quiet: bool) -> Self {
         let (before, begun) = (Counts::of(&connections), Instant::now());
@@ -232,14 +232,14 @@ impl Counts {
 }
 
 /// Text of the line, most important part first.
-fn message(counts: &Counts, announced: u64, wait: Duration, elapsed: Duration) -> String {
+fn message(counts: &Counts, required: u64, wait: Duration, elapsed: Duration) -> String {
     let mut text = String::new();
     if !wait.is_zero() {
         // Writing to a string cannot fail.
         let _ = write!(text, "rate limit: {} s · ", wait.as_secs() + 1);
     }
-    let requests = match announced > counts.requests.max(1) {
-        true => format!("{} of {announced} requests", counts.requests),
+    let requests = match required > counts.requests.max(1) {
+        true => format!("{} of {required} requests", counts.requests),
         false => counted(counts.requests, "request"),
     };
     let (rows, pages) = (counted(counts.rows, "row"), counted(counts.pages, "page"));

@@ -14,7 +14,7 @@ use super::interpreter::{Destination, Interpreter, Next};
 use super::line_editor::LineEditor;
 use super::output::{Format, OutputOptions};
 use super::run::{Failure, Shell};
-use super::splitter::{ending, is_inside_token, open_token, pieces};
+use super::splitter::{ending, inputs, is_inside_token, open_token};
 
 /// Reads statements and commands from the terminal until the user quits. Requires a multi-threaded runtime, on the thread
 /// that `block_on` occupies.
@@ -67,12 +67,12 @@ pub async fn interact(shell: Shell, format: Option<Format>, options: OutputOptio
                 pending.push('\n');
             }
             pending.push_str(&line);
-            let (complete, open) = pieces(&pending);
+            let (complete, open) = inputs(&pending);
             if open.is_none() {
                 editor.remember(&pending);
             }
-            pending = open.map(|piece| piece.text).unwrap_or_default();
-            interpreter.run_pieces(complete, None).await
+            pending = open.map(|input| input.text).unwrap_or_default();
+            interpreter.run_inputs(complete, None).await
         };
         match result {
             Ok(Next::Prompt) => {}

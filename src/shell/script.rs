@@ -11,7 +11,7 @@ use super::commands::{Command, TABLES};
 use super::interpreter::{DEEPEST, Destination, Interpreter, Next, Within};
 use super::output::{Format, Output, one_result};
 use super::run::{Failure, Shell};
-use super::splitter::pieces;
+use super::splitter::inputs;
 use super::variables::Variables;
 use crate::session::parse_statements;
 use crate::wording::Mistake;
@@ -52,12 +52,12 @@ impl Script {
 impl Script {
     /// True if a statement or command of the script chooses the format of results, or a file, or may do so in another file.
     pub fn chooses_formats(&self) -> bool {
-        let (complete, open) = pieces(&self.text);
-        complete.iter().chain(&open).any(|piece| match Command::parse(&piece.text) {
+        let (complete, open) = inputs(&self.text);
+        complete.iter().chain(&open).any(|input| match Command::parse(&input.text) {
             Some(Ok(command)) => {
                 matches!(command, Command::Format(_) | Command::Output(_) | Command::Chart(_) | Command::Include(_))
             }
-            _ => piece.ending.file != Ok(None),
+            _ => input.ending.file != Ok(None),
         })
     }
 }
@@ -103,9 +103,9 @@ struct Known {
 
 /// Parses the SQL of a script.
 async fn check_syntax(shell: &Shell, script: &Script, known: &mut Known) -> Result<(), Failure> {
-    let (complete, open) = pieces(&script.text);
-    for piece in complete.into_iter().chain(open) {
-        let wrong = match Command::parse(&piece.text) {
+    let (complete, open) = inputs(&script.text);
+    for input in complete.into_iter().chain(open) {
+        let wrong = match Command::parse(&input.text) {
             Some(Ok(command)) => match command {
                 Command::Set(Some((name, value))) => known.variables.set(&name, &value).err().map(Mistake::new),
                 Command::Unset(name) => {
@@ -119,8 +119,8 @@ async fn check_syntax(shell: &Shell, script: &Script, known: &mut Known) -> Resu
                 _ => None,
             },
             Some(Err(wrong)) => Some(Mistake::new(wrong)),
-            None if let Err(wrong) = piece.ending.file => Some(Mistake::new(wrong)),
-            None => match known.variables.expand(&piece.text) {
+            None if let Err(wrong) = input.ending.file => Some(Mistake::new(wrong)),
+            None => match known.variables.expand(&input.text) {
                 Err(_) if !known.whole => None,
                 Err(wrong) => Some(Mistake::new(wrong)),
                 Ok(text) => match parse_statements(&text) {
@@ -131,7 +131,7 @@ async fn check_syntax(shell: &Shell, script: &Script, known: &mut Known) -> Resu
         };
         if let Some(mistake) = wrong {
             let mistake = match &script.path {
-                Some(path) => mistake.in_file(path, piece.line),
+                Some(path) => mistake.in_file(path, input.line),
                 None => mistake,
             };
             return Err(Failure::Query(mistake.map_text(|text| shell.redact(text))));
@@ -165,9 +165,9 @@ struct Written {
 
 impl Written {
     fn count(&mut self, text: &str, depth: usize, output: &Output) -> Result<(), Failure> {
-        let (complete, open) = pieces(text);
-        for piece in complete.into_iter().chain(open) {
-            match Command::parse(&piece.text) {
+        let (complete, open) = inputs(text);
+        for input in complete.into_iter().chain(open) {
+            match Command::parse(&input.text) {
                 Some(Ok(Command::Output(to))) => self.other = to.map(|path| (self.format_of(&path), 0)),
                 Some(Ok(Command::Include(path))) if depth < DEEPEST => {
                     // A file that cannot be read fails when its turn comes.
@@ -181,10 +181,10 @@ impl Written {
                 Some(Ok(command)) if self.other.is_none() && command.prints() => self.add(1, output)?,
                 Some(_) => {}
                 None => {
-                    let text = self.variables.expand(&piece.text).unwrap_or_default();
+                    let text = self.variables.expand(&input.text).unwrap_or_default();
                     let statements = parse_statements(&text).unwrap_or_default();
                     let results = statements.iter().filter(|statement| has_result(statement)).count();
-                    let Ok(Some(file)) = piece.ending.file else {
+                    let Ok(Some(file)) = input.ending.file else {
                         self.add(results, output)?;
                         continue;
                     };

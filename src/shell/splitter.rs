@@ -11,7 +11,7 @@ use crate::session::ends_within_token;
 
 /// A statement or command within a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct Input {
     /// 1-based line on which it begins.
     pub(super) line: usize,
     pub(super) text: String,
@@ -31,7 +31,7 @@ impl Ending {
     const SEMICOLON: Self = Self { expanded: false, file: Ok(None) };
 }
 
-impl Piece {
+impl Input {
     fn new(line: usize, text: &str) -> Self {
         Self { line, text: text.to_owned(), ending: Ending::SEMICOLON }
     }
@@ -39,13 +39,13 @@ impl Piece {
 
 /// Returns the statements and commands of a text in order, and the unfinished statement after the last semicolon. A command
 /// begins where a statement could, and takes the rest of its line.
-pub(super) fn pieces(text: &str) -> (Vec<Piece>, Option<Piece>) {
+pub(super) fn inputs(text: &str) -> (Vec<Input>, Option<Input>) {
     let (mut found, mut from) = (Vec::new(), 0);
     loop {
         // Without tokenizing the rest of the text for each of many commands.
         let start = text.len() - text[from..].trim_start().len();
         if let Some(command) = command_at(text, start) {
-            found.push(Piece::new(text[..start].matches('\n').count() + 1, command.trim()));
+            found.push(Input::new(text[..start].matches('\n').count() + 1, command.trim()));
             from = start + command.len();
             continue;
         }
@@ -79,11 +79,11 @@ enum Ended {
     /// Byte after a command.
     AtCommand(usize),
     /// End of the text, with the unfinished statement.
-    AtEnd(Option<Piece>),
+    AtEnd(Option<Input>),
 }
 
 /// Reads statements from a byte offset up to the next command.
-fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
+fn read(text: &str, from: usize, found: &mut Vec<Input>) -> Ended {
     let (rest, lines_before) = (&text[from..], text[..from].matches('\n').count());
     let mut tokens = Vec::new();
     let error = Tokenizer::new(&GenericDialect {}, rest).tokenize_with_location_into_buf(&mut tokens).err();
@@ -99,7 +99,7 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
         if begun.is_none()
             && let Some(command) = command_at(rest, start)
         {
-            found.push(Piece::new(line_of(line), command.trim()));
+            found.push(Input::new(line_of(line), command.trim()));
             return Ended::AtCommand(from + start + command.len());
         }
         let (begun_line, begun_at) = *begun.get_or_insert((line_of(line), start));
@@ -107,18 +107,18 @@ fn read(text: &str, from: usize, found: &mut Vec<Piece>) -> Ended {
             begun = None;
             // A lone semicolon is an empty statement.
             if begun_at < start {
-                found.push(Piece::new(begun_line, &rest[begun_at..end]));
+                found.push(Input::new(begun_line, &rest[begun_at..end]));
             }
         } else if token.token == Token::Backslash
             && let tail = rest[start..].lines().next().unwrap_or_default()
             && let Some(ending) = ending(tail)
         {
-            let piece = Piece::new(begun_line, rest[begun_at..start].trim_end());
-            found.push(Piece { ending, ..piece });
+            let input = Input::new(begun_line, rest[begun_at..start].trim_end());
+            found.push(Input { ending, ..input });
             return Ended::AtCommand(from + start + tail.len());
         }
     }
-    let open = |(line, at): (usize, usize)| Piece::new(line, &rest[at..]);
+    let open = |(line, at): (usize, usize)| Input::new(line, &rest[at..]);
     let Some(error) = error else { return Ended::AtEnd(begun.map(open)) };
     let last = open(begun.unwrap_or((line_of(last_line), end)));
     if ends_within_token(rest, &error) {
@@ -195,27 +195,27 @@ mod tests {
             "SELECT E'\\x80 ''';",
             "SELECT Q' x';",
         ] {
-            assert_eq!(pieces(whole).1, None, "{whole}");
+            assert_eq!(inputs(whole).1, None, "{whole}");
         }
         let unended = ["SELECT U&';", "SELECT E'\\';", "SELECT E'\\uzz;", "SELECT X';", "SELECT $a$;$$", "/* /* */;"];
         let others =
             ["SELECT 1", "SELECT ';", "SELECT 1; SELECT 2", "SELECT 1 -- ;", "/* ;", "SELECT $$;", "SELECT \";"];
         for open in unended.into_iter().chain(others) {
-            assert!(pieces(open).1.is_some(), "{open}");
+            assert!(inputs(open).1.is_some(), "{open}");
         }
     }
 
     #[test]
     fn a_text_is_cut_into_statements_and_commands() {
         let text = "-- report\r\n\\format csv\r\nSELECT 'a;\r\n\\b';\n\nSELECT 1; SELECT 2;\nquit\nSELECT 3 -- no end";
-        let (found, open) = pieces(text);
-        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.trim())).collect();
+        let (found, open) = inputs(text);
+        let found: Vec<_> = found.iter().map(|input| (input.line, input.text.trim())).collect();
         let expected =
             [(2, "\\format csv"), (3, "SELECT 'a;\r\n\\b';"), (6, "SELECT 1;"), (6, "SELECT 2;"), (7, "quit")];
         assert_eq!(found, expected);
-        assert_eq!(open, Some(Piece::new(8, "SELECT 3 -- no end")));
-        let (found, open) = pieces("\\o it's.csv\nSELECT 1; \\watch 5\n;; /* a\n; */ SELECT 2;");
-        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.as_str())).collect();
+        assert_eq!(open, Some(Input::new(8, "SELECT 3 -- no end")));
+        let (found, open) = inputs("\\o it's.csv\nSELECT 1; \\watch 5\n;; /* a\n; */ SELECT 2;");
+        let found: Vec<_> = found.iter().map(|input| (input.line, input.text.as_str())).collect();
         assert_eq!(found, [(1, "\\o it's.csv"), (2, "SELECT 1;"), (2, "\\watch 5"), (4, "SELECT 2;")]);
         assert_eq!(open, None);
     }
@@ -223,11 +223,11 @@ mod tests {
     #[test]
     fn a_statement_may_end_with_a_command() {
         let text = "SELECT '\\gx' \\gx\nSELECT 2\n\\g;\nSELECT 3\\G\n\\gx\nSELECT 4 \\g a file.csv ;\nSELECT 4 \\x";
-        let (found, open) = pieces(text);
+        let (found, open) = inputs(text);
         let shown = |ending: &Ending| {
             (ending.expanded, ending.file.as_ref().unwrap().as_ref().map(|file| file.display().to_string()))
         };
-        let found: Vec<_> = found.iter().map(|piece| (piece.line, piece.text.as_str(), shown(&piece.ending))).collect();
+        let found: Vec<_> = found.iter().map(|input| (input.line, input.text.as_str(), shown(&input.ending))).collect();
         let ended = [
             (1, "SELECT '\\gx'", (true, None)),
             (2, "SELECT 2", (false, None)),
@@ -236,13 +236,13 @@ mod tests {
             (6, "SELECT 4", (false, Some("a file.csv".to_owned()))),
         ];
         assert_eq!(found, ended);
-        assert_eq!(open, Some(Piece::new(7, "SELECT 4 \\x")));
+        assert_eq!(open, Some(Input::new(7, "SELECT 4 \\x")));
     }
 
     #[test]
     fn a_long_text_is_read_once() {
         let rows = "('a;\n', 1),\n".repeat(50_000);
-        let (found, open) = pieces(&format!("SELECT count(*) FROM (VALUES {rows} ('b', 2));"));
+        let (found, open) = inputs(&format!("SELECT count(*) FROM (VALUES {rows} ('b', 2));"));
         assert_eq!((found.len(), open), (1, None));
     }
 }

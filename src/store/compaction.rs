@@ -239,37 +239,7 @@ impl Merging<'_> {
                 let first = writer.rows();
                 let reader =
                     readers.entry(path.as_str()).or_insert_with(|| FileReader::new(&self.store.catalog, &folder, file));
-                let mut region = match subject.filters.is_empty() {
-                    // Of one that another process has replaced, nothing is written.
-                    true => self.store.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone()),
-                    false => region.clone(),
-                };
-                let mut counts = vec![0; region.counts.len()];
-                let mut stays: Vec<bool> = Vec::new();
-                reader.read(&region.rows_of(&region.days), |batch| {
-                    let batch = layout.arrange(&batch)?;
-                    let batch = match keep {
-                        Some(keep) => {
-                            let kept = keep(layout, &batch)?;
-                            stays.extend(kept.values());
-                            filter_record_batch(&batch, &kept)
-                                .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))?
-                        }
-                        None => batch,
-                    };
-                    for time in layout.times(&batch)? {
-                        if let Some(count) = counts.get_mut((day_of(*time) - region.days.start) as usize) {
-                            *count += 1;
-                        }
-                    }
-                    writer.write(&batch)
-                })?;
-                if counts.iter().sum::<u64>() != writer.rows() - first {
-                    let what = "it has mentions of days that the catalog does not list for it";
-                    return Err(corrupt(&folder.join(&file.path), &what));
-                }
-                region.counts = counts;
-                region.stamps = region.stamps.map(|stamps| Arc::new(stamps.retained(stays)));
+                let region = self.copy(subject, region, reader, writer, layout, keep)?;
                 if reader.is_at_end() {
                     readers.remove(path.as_str());
                 }
@@ -297,6 +267,50 @@ impl Merging<'_> {
         }
         compacted.merged += chosen.len() as u64;
         Ok(!made.contains(&false))
+    }
+
+    /// Copies the rows of a region, or those to keep, and returns it with their counts and stamps.
+    fn copy(
+        &self,
+        subject: &Subject,
+        region: &Region,
+        reader: &mut FileReader,
+        writer: &mut FileWriter,
+        layout: &Layout,
+        keep: Option<Keep<'_>>,
+    ) -> Result<Region> {
+        let mut region = match subject.filters.is_empty() {
+            // Of one that another process has replaced, nothing is written.
+            true => self.store.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone()),
+            false => region.clone(),
+        };
+        let (first, mut counts) = (writer.rows(), vec![0; region.counts.len()]);
+        let mut stays: Vec<bool> = Vec::new();
+        reader.read(&region.rows_of(&region.days), |batch| {
+            let batch = layout.arrange(&batch)?;
+            let batch = match keep {
+                Some(keep) => {
+                    let kept = keep(layout, &batch)?;
+                    stays.extend(kept.values());
+                    filter_record_batch(&batch, &kept)
+                        .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))?
+                }
+                None => batch,
+            };
+            for time in layout.times(&batch)? {
+                if let Some(count) = counts.get_mut((day_of(*time) - region.days.start) as usize) {
+                    *count += 1;
+                }
+            }
+            writer.write(&batch)
+        })?;
+        if counts.iter().sum::<u64>() != writer.rows() - first {
+            let what = "it has mentions of days that the catalog does not list for it";
+            return Err(corrupt(reader.path(), &what));
+        }
+        region.counts = counts;
+        region.stamps = region.stamps.map(|stamps| Arc::new(stamps.retained(stays)));
+        Ok(region)
     }
 
     /// Completes the file that is being written, and gives it to its regions.

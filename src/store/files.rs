@@ -320,6 +320,11 @@ impl FileReader {
         Self { catalog, path, file, next: 0, rows: None, left: None }
     }
 
+    /// Path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Passes consecutive rows on in batches. It is fast if they follow those before.
     ///
     /// # Errors

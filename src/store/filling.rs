@@ -40,7 +40,7 @@ pub(crate) struct Filling {
     keeps_deleted: bool,
     settling: TimeDelta,
     pages: Sender<Arriving>,
-    writing: JoinHandle<Result<Vec<Bucket>>>,
+    writing: JoinHandle<Result<Vec<NewRegion>>>,
 }
 
 /// A message to the writing task.
@@ -54,7 +54,7 @@ enum Arriving {
 
 /// Days that become a region.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct NewRegion {
     pub(crate) days: Range<Day>,
     pub(crate) counts: Vec<u64>,
     /// Mentions that are in no file yet, if they are few.
@@ -99,10 +99,13 @@ impl Filling {
         let Self { store, subject, as_of, keeps_deleted, settling, pages, writing } = self;
         // If the task has failed, its error follows.
         let _ = pages.send(Arriving::End(complete)).await;
-        let buckets = writing.await.map_err(aborted)??;
-        let counts = buckets.iter().flat_map(|bucket| bucket.days.clone().zip(bucket.counts.iter().copied())).collect();
+        let new_regions = writing.await.map_err(aborted)??;
+        let counts = new_regions
+            .iter()
+            .flat_map(|new_region| new_region.days.clone().zip(new_region.counts.iter().copied()))
+            .collect();
         let stored = move || -> Result<()> {
-            store.commit(&subject, buckets, as_of, keeps_deleted)?;
+            store.commit(&subject, new_regions, as_of, keeps_deleted)?;
             // The days are stored, whether files can be merged or not.
             let _ = store.merge_tiny(as_of, settling);
             Ok(())
@@ -113,7 +116,7 @@ impl Filling {
 }
 
 /// Writes pages as they arrive.
-async fn written(mut writer: Writer, mut arriving: Receiver<Arriving>) -> Result<Vec<Bucket>> {
+async fn written(mut writer: Writer, mut arriving: Receiver<Arriving>) -> Result<Vec<NewRegion>> {
     while let Some(message) = arriving.recv().await {
         match message {
             Arriving::Page(page) => {
@@ -144,8 +147,8 @@ fn aborted(error: JoinError) -> Error {
 }
 
 /// Divides days into regions: whole months of the past, and single days.
-pub(crate) fn buckets(days: &Range<Day>, today: Day) -> Vec<Range<Day>> {
-    let mut buckets = Vec::new();
+pub(crate) fn days_of_regions(days: &Range<Day>, today: Day) -> Vec<Range<Day>> {
+    let mut regions = Vec::new();
     let mut day = days.start;
     while day < days.end {
         let month = month_of(day);
@@ -154,10 +157,10 @@ pub(crate) fn buckets(days: &Range<Day>, today: Day) -> Vec<Range<Day>> {
         } else {
             day + 1
         };
-        buckets.push(day..end);
+        regions.push(day..end);
         day = end;
     }
-    buckets
+    regions
 }
 
 /// Returns the days of the month of a day.
@@ -177,8 +180,8 @@ struct Writer {
     /// Set if stored rows stay where the same mentions were read again.
     renews: bool,
     /// By their first day.
-    buckets: BTreeMap<Day, Bucket>,
-    /// Files being written, by the first day of their bucket, the latest used last.
+    new_regions: BTreeMap<Day, NewRegion>,
+    /// Files being written, by the first day of their region, the latest used last.
     open: Vec<(Day, FileWriter)>,
     /// Number of buffered mentions.
     buffered: usize,
@@ -188,14 +191,14 @@ impl Writer {
     fn new(from: &FromStore, subject: &Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
         let FromStore { store, reads, .. } = from;
         let today = day_of(as_of.timestamp_micros());
-        let buckets = buckets(days, today).into_iter().map(|days| (days.start, Bucket::of(days)));
+        let new_regions = days_of_regions(days, today).into_iter().map(|days| (days.start, NewRegion::of(days)));
         Self {
             store: Arc::clone(store),
             subject: subject.clone(),
             layout: store.layout(subject).clone(),
             as_of,
             renews: *reads,
-            buckets: buckets.collect(),
+            new_regions: new_regions.collect(),
             open: Vec::new(),
             buffered: 0,
         }
@@ -207,13 +210,13 @@ impl Writer {
         let times = self.layout.times(&page)?.to_vec();
         let mut begin = 0;
         while begin < times.len() {
-            let bucket = |time: i64| {
+            let new_region = |time: i64| {
                 let day = day_of(time);
-                let (first, bucket) = self.buckets.range(..=day).next_back()?;
-                bucket.days.contains(&day).then_some(*first)
+                let (first, new_region) = self.new_regions.range(..=day).next_back()?;
+                new_region.days.contains(&day).then_some(*first)
             };
-            let first = bucket(times[begin]);
-            let rows = times[begin..].iter().take_while(|time| bucket(**time) == first).count();
+            let first = new_region(times[begin]);
+            let rows = times[begin..].iter().take_while(|time| new_region(**time) == first).count();
             if let Some(first) = first {
                 self.write(first, &page.slice(begin, rows), &times[begin..begin + rows])?;
             }
@@ -240,18 +243,20 @@ impl Writer {
             .map_err(|error| Error::new(ErrorKind::Store, error.to_string()))
     }
 
-    /// Keeps mentions of a bucket in memory, or writes them to its file if it has one.
+    /// Keeps mentions of a new region in memory, or writes them to its file if it has one.
     fn write(&mut self, first: Day, rows: &RecordBatch, times: &[i64]) -> Result<()> {
-        let Some(bucket) = self.buckets.get_mut(&first) else { return Ok(()) };
-        bucket.count(times);
-        if !bucket.files.is_empty() || self.open.iter().any(|(day, _)| *day == first) {
+        let Some(new_region) = self.new_regions.get_mut(&first) else { return Ok(()) };
+        new_region.count(times);
+        if !new_region.files.is_empty() || self.open.iter().any(|(day, _)| *day == first) {
             return self.append(first, rows);
         }
-        bucket.buffered.push(rows.clone());
+        new_region.buffered.push(rows.clone());
         self.buffered += rows.num_rows();
         while self.buffered > BUFFERED {
-            let mentions = |bucket: &Bucket| bucket.buffered.iter().map(RecordBatch::num_rows).sum::<usize>();
-            let Some((first, largest)) = self.buckets.iter_mut().max_by_key(|(_, bucket)| mentions(bucket)) else {
+            let mentions =
+                |new_region: &NewRegion| new_region.buffered.iter().map(RecordBatch::num_rows).sum::<usize>();
+            let Some((first, largest)) = self.new_regions.iter_mut().max_by_key(|(_, new_region)| mentions(new_region))
+            else {
                 break;
             };
             let (first, rows) = (*first, std::mem::take(&mut largest.buffered));
@@ -263,7 +268,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes mentions to the file of their bucket.
+    /// Writes mentions to the file of their region.
     fn append(&mut self, first: Day, rows: &RecordBatch) -> Result<()> {
         let file = match self.open.iter().position(|(day, _)| *day == first) {
             Some(at) => self.open.remove(at).1,
@@ -271,7 +276,7 @@ impl Writer {
                 if self.open.len() >= OPEN {
                     let (day, oldest) = self.open.remove(0);
                     let file = oldest.finish()?;
-                    self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
+                    self.new_regions.entry(day).and_modify(|new_region| new_region.files.push(file));
                 }
                 let (storage, folder) = (self.store.catalog.storage(), self.store.folder(&self.subject));
                 FileWriter::create(storage, &folder, first, &self.layout, Size::Large)?
@@ -284,10 +289,10 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(mut self, complete: Option<&[Range<Day>]>) -> Result<Vec<Bucket>> {
+    fn finish(mut self, complete: Option<&[Range<Day>]>) -> Result<Vec<NewRegion>> {
         for (day, file) in std::mem::take(&mut self.open) {
             let file = file.finish()?;
-            self.buckets.entry(day).and_modify(|bucket| bucket.files.push(file));
+            self.new_regions.entry(day).and_modify(|new_region| new_region.files.push(file));
         }
         if let Some(complete) = complete {
             self.retain(complete)?;
@@ -298,100 +303,104 @@ impl Writer {
             false => Regions::default(),
         };
         let mut small: Option<FileWriter> = None;
-        for bucket in self.buckets.values_mut() {
-            if bucket.files.len() > 1 || (!bucket.files.is_empty() && !bucket.in_order) {
+        for new_region in self.new_regions.values_mut() {
+            if new_region.files.len() > 1 || (!new_region.files.is_empty() && !new_region.in_order) {
                 let mut batches = Vec::new();
-                for file in &bucket.files {
+                for file in &new_region.files {
                     let stored = files::read(&self.store.catalog, &folder.join(&file.path), file)?;
                     batches.extend(stored.iter().map(|batch| self.layout.arrange(batch)).collect::<Result<Vec<_>>>()?);
                 }
-                let sorted = FileWriter::of(storage, &folder, &bucket.days, &self.layout, &batches)?;
-                self.store.remove(&self.subject, &bucket.files);
-                bucket.files = sorted.into_iter().collect();
+                let sorted = FileWriter::of(storage, &folder, &new_region.days, &self.layout, &batches)?;
+                self.store.remove(&self.subject, &new_region.files);
+                new_region.files = sorted.into_iter().collect();
             }
-            if let [file] = bucket.files.as_slice()
-                && let Some(region) = self.store.same_counts(&self.subject, &known, bucket, self.as_of)
+            if let [file] = new_region.files.as_slice()
+                && let Some(region) = self.store.same_counts(&self.subject, &known, new_region, self.as_of)
             {
                 let read = files::read(&self.store.catalog, &folder.join(&file.path), file)?;
                 let read: Vec<_> = read.iter().map(|batch| self.layout.arrange(batch)).collect::<Result<_>>()?;
                 if self.store.has_same(&self.subject, region, &read) {
-                    self.store.remove(&self.subject, &bucket.files);
-                    bucket.files.clear();
-                    bucket.unchanged = region.id;
+                    self.store.remove(&self.subject, &new_region.files);
+                    new_region.files.clear();
+                    new_region.unchanged = region.id;
                     continue;
                 }
             }
-            let rows = match std::mem::take(&mut bucket.buffered) {
+            let rows = match std::mem::take(&mut new_region.buffered) {
                 buffered if buffered.is_empty() => continue,
                 buffered => self.layout.sorted(&buffered)?,
             };
-            if let Some(region) = self.store.same_counts(&self.subject, &known, bucket, self.as_of)
+            if let Some(region) = self.store.same_counts(&self.subject, &known, new_region, self.as_of)
                 && self.store.has_same(&self.subject, region, std::slice::from_ref(&rows))
             {
-                bucket.unchanged = region.id;
+                new_region.unchanged = region.id;
                 continue;
             }
             let file = match &mut small {
                 Some(file) => file,
-                None => {
-                    small.insert(FileWriter::create(storage, &folder, bucket.days.start, &self.layout, Size::Small)?)
-                }
+                None => small.insert(FileWriter::create(
+                    storage,
+                    &folder,
+                    new_region.days.start,
+                    &self.layout,
+                    Size::Small,
+                )?),
             };
-            bucket.first = Some(file.rows());
+            new_region.first = Some(file.rows());
             file.write(&rows)?;
         }
         let small = small.map(FileWriter::finish).transpose()?.map(Arc::new);
-        let mut buckets: Vec<Bucket> = std::mem::take(&mut self.buckets).into_values().collect();
-        for bucket in &mut buckets {
-            bucket.rows = match (bucket.first, &small) {
+        let mut new_regions: Vec<NewRegion> = std::mem::take(&mut self.new_regions).into_values().collect();
+        for new_region in &mut new_regions {
+            new_region.rows = match (new_region.first, &small) {
                 (Some(first), Some(file)) => Some(Rows { file: Arc::clone(file), first }),
-                _ => bucket.files.pop().map(|file| Rows { file: Arc::new(file), first: 0 }),
+                _ => new_region.files.pop().map(|file| Rows { file: Arc::new(file), first: 0 }),
             };
         }
-        Ok(buckets)
+        Ok(new_regions)
     }
 
     /// Removes all days but these, and their mentions. Of a region that has several of their ranges, the longest one stays.
     fn retain(&mut self, complete: &[Range<Day>]) -> Result<()> {
-        let Self { store, subject, layout, buckets, .. } = self;
+        let Self { store, subject, layout, new_regions, .. } = self;
         let folder = store.folder(subject);
-        buckets.retain(|_, bucket| {
-            let stays = complete.iter().any(|days| overlap(days, &bucket.days));
+        new_regions.retain(|_, new_region| {
+            let stays = complete.iter().any(|days| overlap(days, &new_region.days));
             if !stays {
-                store.remove(subject, &bucket.files);
+                store.remove(subject, &new_region.files);
             }
             stays
         });
-        for bucket in buckets.values_mut() {
-            // A bucket has days that follow each other.
-            let parts = complete.iter().filter(|days| overlap(days, &bucket.days));
-            let parts = parts.map(|days| days.start.max(bucket.days.start)..days.end.min(bucket.days.end));
+        for new_region in new_regions.values_mut() {
+            // A region has days that follow each other.
+            let parts = complete.iter().filter(|days| overlap(days, &new_region.days));
+            let parts = parts.map(|days| days.start.max(new_region.days.start)..days.end.min(new_region.days.end));
             let Some(days) = parts.max_by_key(ExactSizeIterator::len) else { continue };
-            if days == bucket.days {
+            if days == new_region.days {
                 continue;
             }
             let mut rows = Vec::new();
-            for file in &bucket.files {
+            for file in &new_region.files {
                 for batch in files::read(&store.catalog, &folder.join(&file.path), file)? {
                     rows.push(within(layout, &layout.arrange(&batch)?, &days)?);
                 }
             }
-            for batch in &bucket.buffered {
+            for batch in &new_region.buffered {
                 rows.push(within(layout, batch, &days)?);
             }
             rows.retain(|batch| batch.num_rows() > 0);
-            store.remove(subject, &bucket.files);
-            bucket.files.clear();
-            bucket.buffered.clear();
+            store.remove(subject, &new_region.files);
+            new_region.files.clear();
+            new_region.buffered.clear();
             if rows.iter().map(RecordBatch::num_rows).sum::<usize>() > BUFFERED {
-                bucket.files.extend(FileWriter::of(store.catalog.storage(), &folder, &days, layout, &rows)?);
-                bucket.in_order = true;
+                new_region.files.extend(FileWriter::of(store.catalog.storage(), &folder, &days, layout, &rows)?);
+                new_region.in_order = true;
             } else {
-                bucket.buffered = rows;
+                new_region.buffered = rows;
             }
-            let first = (days.start - bucket.days.start) as usize;
-            bucket.counts = bucket.counts[first..first + days.len()].to_vec();
-            bucket.days = days;
+            let first = (days.start - new_region.days.start) as usize;
+            new_region.counts = new_region.counts[first..first + days.len()].to_vec();
+            new_region.days = days;
         }
         Ok(())
     }
@@ -406,13 +415,14 @@ fn within(layout: &Layout, batch: &RecordBatch, days: &Range<Day>) -> Result<Rec
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Only after an error: `finish` takes the buckets.
-        let written: Vec<DataFile> = self.buckets.values_mut().flat_map(|bucket| bucket.files.drain(..)).collect();
+        // Only after an error: `finish` takes the new regions.
+        let written: Vec<DataFile> =
+            self.new_regions.values_mut().flat_map(|new_region| new_region.files.drain(..)).collect();
         self.store.remove(&self.subject, &written);
     }
 }
 
-impl Bucket {
+impl NewRegion {
     fn of(days: Range<Day>) -> Self {
         let counts = vec![0; days.len()];
         let (buffered, files) = (Vec::new(), Vec::new());
@@ -447,12 +457,12 @@ mod tests {
 
     #[test]
     fn whole_months_of_the_past_are_a_region() {
-        let buckets = buckets(&(day("2026-01-30")..day("2026-04-02")), day("2026-04-20"));
-        let first: Vec<Range<Day>> = buckets.iter().take(3).cloned().collect();
+        let regions = days_of_regions(&(day("2026-01-30")..day("2026-04-02")), day("2026-04-20"));
+        let first: Vec<Range<Day>> = regions.iter().take(3).cloned().collect();
         let expected = ["2026-01-30", "2026-01-31", "2026-02-01", "2026-03-01"].map(day);
         assert_eq!(first, [expected[0]..expected[1], expected[1]..expected[2], expected[2]..expected[3]]);
         // March ends less than 35 days ago.
-        assert_eq!(buckets.len(), 3 + 31 + 1);
-        assert!(buckets.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!(regions.len(), 3 + 31 + 1);
+        assert!(regions.windows(2).all(|pair| pair[0].end == pair[1].start));
     }
 }

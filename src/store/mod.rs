@@ -18,6 +18,7 @@ mod bucket;
 mod catalog;
 mod changes;
 mod checksums;
+mod commit;
 mod compaction;
 mod coverage;
 mod deleted;
@@ -31,6 +32,7 @@ mod lease;
 mod maintenance;
 #[cfg(feature = "shared")]
 mod network;
+mod opening;
 mod past;
 mod quota;
 mod region;
@@ -38,8 +40,7 @@ mod stamps;
 mod statistics;
 mod storage;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -50,13 +51,12 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use savedsearch_clock::Clock;
 use tokio::time::Instant;
 
 pub use self::access::{check_missing_store, has_store};
 #[cfg(all(feature = "distributed", feature = "shared"))]
 pub(crate) use self::bucket::objects_of;
-pub(crate) use self::catalog::{Access, Catalog, Owner, StoredColumn};
+pub(crate) use self::catalog::{Catalog, Owner};
 pub(crate) use self::changes::{Arrivals, Since};
 pub(crate) use self::checksums::{CHANGED, Sums};
 pub use self::compaction::Compacted;
@@ -77,17 +77,13 @@ pub(crate) use self::maintenance::date_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
 use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
-use self::storage::Storage;
 
-use self::access::inaccessible;
-use self::catalog::FileColumn;
-use self::coverage::{is_credible, last_seen};
+use self::commit::Written;
+use self::coverage::last_seen;
 use self::files::{FILTERS, FileReader, Layout};
-use self::filling::Bucket;
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
-use crate::files::private_folder;
-use crate::location::{CatalogUrl, Location};
-use crate::profile::{ColumnSpec, ColumnType, Origin, Scope, TableSpec};
+use crate::location::Location;
+use crate::profile::{ColumnSpec, Origin, Scope};
 use crate::request::{CLOCK_SKEW, RequestKey};
 
 /// Name in the catalog of the time by which the service's clock is ahead of ours, in seconds.
@@ -194,11 +190,6 @@ pub(crate) struct ConfirmedPart {
     pub(crate) settled: bool,
 }
 
-/// Returns a column that the store fills itself.
-fn own_column(name: &str, kind: ColumnType) -> StoredColumn {
-    StoredColumn { name: name.to_owned(), kind, source: String::new() }
-}
-
 /// Name of a subject's timeline in the catalog.
 fn timeline_of(subject: &Subject) -> String {
     format!("timeline of {} {}", subject.aid, subject.filters.to_json())
@@ -223,112 +214,6 @@ type Readers = HashMap<String, FileReader>;
 pub(crate) type Regions = Arc<Vec<(Filters, Arc<Region>)>>;
 
 impl Store {
-    /// Opens the store at a location, for the mentions of a service that a key may read. It is created if it is missing.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened, which may pass if
-    /// another process is writing or a server does not answer; [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
-    pub(crate) fn open(
-        location: &Location,
-        catalog: Option<&CatalogUrl>,
-        owner: &Owner,
-        mentions: &TableSpec,
-        clock: &Clock,
-    ) -> Result<Arc<Self>> {
-        let timed = mentions.time.as_ref().and_then(|time| mentions.column(time)).filter(|time| !time.nullable);
-        let Some(time) = timed else {
-            let message =
-                "a store needs mentions with a time: `time` of tables.mentions must name a column with null = false";
-            return Err(Error::new(ErrorKind::Profile, message).advice("correct the profile, or use no store"));
-        };
-        let reserved = |column: &&ColumnSpec| {
-            let name = column.name.to_ascii_lowercase();
-            (name == AS_OF && column.origin != Origin::AsOf)
-                || name == FILTERS
-                || (name == AID && column.origin != Origin::Aid)
-        };
-        if let Some(column) = mentions.columns.iter().find(reserved) {
-            let message = format!("column name `{}` is reserved by the store", column.name);
-            return Err(Error::new(ErrorKind::Profile, message)
-                .advice("rename that column of tables.mentions in the profile, or use no store"));
-        }
-        let location = match location {
-            Location::Folder(folder) => {
-                if let Err(error) = private_folder(folder) {
-                    // It is not an error if the folder exists on a read-only medium.
-                    if !folder.is_dir() {
-                        return Err(inaccessible(folder, &error));
-                    }
-                }
-                // The engine takes no paths with `..`.
-                Location::Folder(fs::canonicalize(folder).map_err(|error| inaccessible(folder, &error))?)
-            }
-            bucket @ Location::Bucket(_) => bucket.clone(),
-        };
-        let own = |column: &&ColumnSpec| is_stored(&column.origin) && ![AID, AS_OF].contains(&column.name.as_str());
-        let fields = mentions.columns.iter().filter(own);
-        let fields = fields.map(|column| StoredColumn {
-            name: column.name.clone(),
-            kind: column.kind,
-            source: format!("{:?} {:?}", column.origin, column.pattern),
-        });
-        let columns: Vec<StoredColumn> = [own_column(AID, ColumnType::Utf8)]
-            .into_iter()
-            .chain(fields)
-            .chain([own_column(AS_OF, ColumnType::Timestamp)])
-            .collect();
-        let open = |access| match (catalog, &location) {
-            (None, Location::Folder(folder)) => {
-                Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access)
-            }
-            (None, Location::Bucket(_)) => Err(access::without_catalog(&location)),
-            (Some(url), location) => {
-                let storage = access::storage_of(location)?;
-                Catalog::open_shared(url, storage, owner, &columns, &time.name, clock.clone(), access)
-            }
-        };
-        let (catalog, unwritable) = match open(Access::ReadWrite) {
-            // SQLite opens a catalog for writing although nothing can be written.
-            Ok(catalog) => match &location {
-                Location::Folder(folder) => (catalog, files::refusal(folder)),
-                Location::Bucket(_) => (catalog, None),
-            },
-            // A process that went on would write nothing for as long as it runs, although the lock or the server is free again.
-            Err(passing) if passing.may_pass() => return Err(passing),
-            // A store on a read-only medium answers queries.
-            Err(refused) => (open(Access::Read).map_err(|_| refused.clone())?, Some(refused)),
-        };
-        let version = catalog.schema();
-        let columns = catalog.columns_of(version)?;
-        let (time, id) = (time.name.clone(), mentions.id.clone());
-        let layout = |own: Option<FileColumn>| {
-            let columns: Vec<FileColumn> = columns.iter().cloned().chain(own).collect();
-            Layout::try_new(version, &columns, &time, id.as_deref())
-        };
-        let (layout, filtered, deleted) =
-            (layout(None)?, layout(Some(FileColumn::filters()))?, layout(Some(FileColumn::deleted_at()))?);
-        let (cached, counters, in_flight, busy) = Default::default();
-        let ahead = catalog.cursor(AHEAD)?.and_then(|ahead| ahead.parse().ok()).unwrap_or_default();
-        let ahead = AtomicI64::new(ahead);
-        Ok(Arc::new(Self {
-            location,
-            catalog: Arc::new(catalog),
-            unwritable,
-            layout,
-            filtered,
-            deleted,
-            time,
-            id,
-            cached,
-            counters,
-            checked: Mutex::default(),
-            merging: Mutex::default(),
-            in_flight,
-            ahead,
-            busy,
-        }))
-    }
-
     /// Reason why the folder cannot be written, if it cannot.
     pub(crate) fn unwritable(&self) -> Option<&Error> {
         self.unwritable.as_ref()
@@ -538,85 +423,6 @@ impl Store {
         written
     }
 
-    /// Makes days that were read completely a part of the store. Days that it has from a later read stay, and so do the rows of
-    /// days whose mentions have not changed. `keeps_deleted`: set to keep the mentions of replaced days that are missing now.
-    fn commit(&self, subject: &Subject, buckets: Vec<Bucket>, as_of: DateTime<Utc>, keeps_deleted: bool) -> Result<()> {
-        let (unchanged, buckets): (Vec<Bucket>, Vec<Bucket>) =
-            buckets.into_iter().partition(|bucket| bucket.unchanged.is_some());
-        let unchanged: Vec<i64> = unchanged.iter().filter_map(|bucket| bucket.unchanged).collect();
-        if !unchanged.is_empty() {
-            self.catalog.renew(as_of, &unchanged)?;
-        }
-        if buckets.is_empty() {
-            return Ok(());
-        }
-        let new: Vec<Region> = buckets.into_iter().map(|bucket| bucket.region(as_of)).collect();
-        let done = self.try_commit(subject, &new, as_of, keeps_deleted);
-        if done.is_err() && self.catalog.is_shared() {
-            // The server may have committed: files that it does not name are removed later.
-            return done.map(drop);
-        }
-        let used = done.as_ref().map_or(&[][..], Vec::as_slice);
-        let unused = new.iter().filter_map(Region::file).filter(|file| !used.contains(&file.path));
-        let unused: BTreeMap<&str, &DataFile> = unused.map(|file| (file.path.as_str(), file.as_ref())).collect();
-        self.remove(subject, unused.into_values());
-        done.map(|_| ())
-    }
-
-    /// Returns the paths of the files that became a part of the store.
-    fn try_commit(
-        &self,
-        subject: &Subject,
-        read: &[Region],
-        as_of: DateTime<Utc>,
-        keeps_deleted: bool,
-    ) -> Result<Vec<String>> {
-        for _ in 0..ATTEMPTS {
-            let known = self.catalog.regions(&subject.aid)?.into_iter();
-            let mut known: Vec<Region> =
-                known.filter(|(filters, _)| *filters == subject.filters).map(|(_, region)| region).collect();
-            // Days that the store has from a later read stay. They keep no other day of the same region out.
-            let now = self.catalog.now() + self.ahead();
-            let is_later = |region: &&Region| region.as_of > as_of && is_credible(region, now);
-            let later: Vec<Range<Day>> = known.iter().filter(is_later).map(|region| region.days.clone()).collect();
-            let stays = |day: Day| !later.iter().any(|days| days.contains(&day));
-            let new: Vec<Region> = read.iter().flat_map(|region| region.parts(stays)).collect();
-            if subject.filters.is_empty() {
-                let is_replaced = |old: &&mut Region| new.iter().any(|new| overlap(&old.days, &new.days));
-                for region in known.iter_mut().filter(is_replaced) {
-                    // One that another process has replaced meanwhile is refused below.
-                    *region = self.catalog.with_stamps(region)?.unwrap_or_else(|| region.clone());
-                }
-            }
-            let groups = together(&known, &new);
-            let replaced: Vec<i64> =
-                groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
-            let mut written = Written::to(&self.catalog);
-            let Some(stamps) = self.stamps_of(subject, &known, &groups)? else { continue };
-            let stamped = |region: &Region| {
-                let stamps = stamps.get(&region.days.start).map(Arc::clone);
-                Region { stamps, ..region.clone() }
-            };
-            let mut with: Vec<Region> = Vec::new();
-            for (old, new) in &groups {
-                let stays = |day: Day| !new.iter().any(|new| new.days.contains(&day));
-                with.extend(old.iter().flat_map(|region| region.parts(stays)));
-                with.extend(new.iter().copied().map(&stamped));
-            }
-            let deletions = match subject.filters.is_empty() {
-                true => Some(self.deletions(subject, &known, &groups, as_of, keeps_deleted, &mut written)?),
-                // A mention that is missing there may have changed.
-                false => None,
-            };
-            if self.catalog.replace(subject, &replaced, &with, deletions.as_ref())? {
-                written.keep();
-                return Ok(with.iter().filter_map(Region::file).map(|file| file.path.clone()).collect());
-            }
-        }
-        Err(Error::new(ErrorKind::Store, "other processes kept writing the same days to the store")
-            .advice("run the query again"))
-    }
-
     /// Number of mentions of a region within a range of instants, in microseconds since 1970.
     pub(crate) fn count_within(&self, subject: &Subject, region: &Region, within: &Range<i64>) -> Result<u64> {
         let days = days_of(within);
@@ -735,36 +541,6 @@ pub(crate) fn unstored(error: &Error, setting: &str) -> Phrase {
     }
 }
 
-/// Files that were written for a commit. They are removed unless the commit succeeds. If its outcome may be unknown, they stay, and
-/// are removed with other unnamed files.
-#[derive(Debug)]
-struct Written {
-    storage: Storage,
-    files: Vec<PathBuf>,
-    /// True if a commit that fails has changed nothing.
-    certain: bool,
-}
-
-impl Written {
-    /// None yet.
-    fn to(catalog: &Catalog) -> Self {
-        Self { storage: catalog.storage().clone(), files: Vec::new(), certain: !catalog.is_shared() }
-    }
-
-    fn keep(mut self) {
-        self.files.clear();
-    }
-}
-
-impl Drop for Written {
-    fn drop(&mut self) {
-        for file in self.files.iter().filter(|_| self.certain) {
-            // A file that stays behind is removed by `sync` and `store compact` later.
-            let _ = self.storage.remove(file);
-        }
-    }
-}
-
 /// True if a column depends on the mention alone, and not on the request.
 pub(crate) fn is_stored(origin: &Origin) -> bool {
     match origin {
@@ -776,30 +552,6 @@ pub(crate) fn is_stored(origin: &Origin) -> bool {
         | Origin::Rank
         | Origin::Field(_, Scope::Answer) => false,
     }
-}
-
-/// Groups new regions with the known ones whose days they share: each group has all that overlap, and nothing else.
-fn together<'r>(known: &'r [Region], new: &'r [Region]) -> Vec<(Vec<&'r Region>, Vec<&'r Region>)> {
-    let mut groups: Vec<(Vec<&Region>, Vec<&Region>)> = Vec::new();
-    // Both are in order of time, and none overlaps another of its kind.
-    for region in new {
-        let old: Vec<&Region> = known.iter().filter(|known| overlap(&known.days, &region.days)).collect();
-        let shares = |(group, _): &(Vec<&Region>, Vec<&Region>)| {
-            old.iter().any(|region| group.iter().any(|other| other.days == region.days))
-        };
-        match groups.last_mut().filter(|group| shares(group)) {
-            Some((group, same)) => {
-                group.extend(
-                    old.into_iter()
-                        .filter(|region| !group.iter().any(|other| other.days == region.days))
-                        .collect::<Vec<_>>(),
-                );
-                same.push(region);
-            }
-            None => groups.push((old, vec![region])),
-        }
-    }
-    groups
 }
 
 /// The batches of a file, or the error for which it could not be opened.

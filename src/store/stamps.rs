@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use super::catalog::Catalog;
 use super::coverage::is_credible;
 use super::files::{self, AID, AS_OF};
-use super::filling::Bucket;
+use super::filling::NewRegion;
 use super::region::{Day, Filters, Region, Subject};
 use super::{Readers, Store, only};
 use crate::error::{Error, ErrorKind, Result};
@@ -289,11 +289,30 @@ impl Store {
             }
             all.push(rows);
         }
-        // What another day has, has moved.
         let replaced: Vec<Option<i64>> = groups.iter().flat_map(|(old, _)| old).map(|region| region.id).collect();
         let staying = groups.iter().flat_map(|(old, _)| old).flat_map(|region| region.parts(|day| !is_new(day)));
         let others = known.iter().filter(|region| !replaced.contains(&region.id)).cloned();
-        for region in staying.chain(others) {
+        if !self.mark_moved(subject, staying.chain(others), arriving, &mut all)? {
+            return Ok(None);
+        }
+        for (region, rows) in new.iter().zip(all) {
+            let mut of = Stamps::default();
+            rows.into_iter().for_each(|stamped| of.push(1, stamped));
+            stamps.insert(region.days.start, Arc::new(of));
+        }
+        Ok(Some(stamps))
+    }
+
+    /// Marks the arriving mentions that another day has as moved. `arriving`: their places in `all`, by id. Returns false if another
+    /// process has replaced one of the regions.
+    fn mark_moved(
+        &self,
+        subject: &Subject,
+        regions: impl Iterator<Item = Region>,
+        mut arriving: HashMap<String, Vec<(usize, usize)>>,
+        all: &mut [Vec<Stamped>],
+    ) -> Result<bool> {
+        for region in regions {
             let Some(id) = self.id.as_deref().filter(|_| !arriving.is_empty()) else { break };
             let Some(file) = region.file() else { continue };
             let path = self.folder(subject).join(&file.path);
@@ -309,7 +328,7 @@ impl Store {
                 Some(stamps) => Arc::clone(stamps),
                 None => match self.catalog.with_stamps(&region)? {
                     Some(region) => region.stamps.unwrap_or_default(),
-                    None => return Ok(None),
+                    None => return Ok(false),
                 },
             };
             let stamps: Vec<Stamped> = stamps.runs().flat_map(|(run, stamped)| run.map(move |_| stamped)).collect();
@@ -319,12 +338,7 @@ impl Store {
                 }
             }
         }
-        for (region, rows) in new.iter().zip(all) {
-            let mut of = Stamps::default();
-            rows.into_iter().for_each(|stamped| of.push(1, stamped));
-            stamps.insert(region.days.start, Arc::new(of));
-        }
-        Ok(Some(stamps))
+        Ok(true)
     }
 
     /// Reads mentions that are about to be replaced, by id.
@@ -353,7 +367,7 @@ impl Store {
         &self,
         subject: &Subject,
         known: &'r [(Filters, Arc<Region>)],
-        read: &Bucket,
+        read: &NewRegion,
         as_of: DateTime<Utc>,
     ) -> Option<&'r Region> {
         let same = |(filters, region): &&(Filters, Arc<Region>)| {

@@ -37,12 +37,12 @@ struct Kind {
     name: &'static str,
     sql: &'static str,
     about: fn(&str, &Mention) -> bool,
-    gives: Gives,
+    returned: Returned,
 }
 
 /// The part of the concerned mentions that a query returns.
 #[derive(Clone, Copy, PartialEq)]
-enum Gives {
+enum Returned {
     /// The aid and id of all.
     All,
     /// The ids of this many.
@@ -61,13 +61,13 @@ const KINDS: [Kind; 9] = [
         name: "all",
         sql: "SELECT aid, id FROM mentions WHERE aid = '{BIG}' AND {ALL}",
         about: big,
-        gives: Gives::All,
+        returned: Returned::All,
     },
     Kind {
         name: "filtered there",
         sql: "SELECT aid, id FROM mentions WHERE aid = '{BIG}' AND {ALL} AND language = 'en'",
         about: |aid, mention| big(aid, mention) && mention.facts.language.as_deref() == Some("en"),
-        gives: Gives::All,
+        returned: Returned::All,
     },
     Kind {
         name: "filtered here",
@@ -75,43 +75,43 @@ const KINDS: [Kind; 9] = [
         about: |aid, mention| {
             big(aid, mention) && mention.facts.author.as_deref().is_some_and(|author| author.starts_with("user1"))
         },
-        gives: Gives::All,
+        returned: Returned::All,
     },
     Kind {
         name: "all in order",
         sql: "SELECT aid, id FROM mentions WHERE aid = '{BIG}' AND {ALL} ORDER BY published_at",
         about: big,
-        gives: Gives::All,
+        returned: Returned::All,
     },
     Kind {
         name: "newest",
         sql: "SELECT published_at, id FROM mentions WHERE aid = '{BIG}' AND {ALL} ORDER BY published_at DESC LIMIT 45",
         about: big,
-        gives: Gives::Newest(45),
+        returned: Returned::Newest(45),
     },
     Kind {
         name: "some",
         sql: "SELECT id FROM mentions WHERE aid = '{BIG}' AND {ALL} LIMIT 45",
         about: big,
-        gives: Gives::Some(45),
+        returned: Returned::Some(45),
     },
     Kind {
         name: "two saved searches",
         sql: "SELECT aid, id FROM mentions WHERE aid IN ('{BIG}', '{OTHER}') AND {ALL}",
         about: |aid, _| aid == BIG || aid == OTHER,
-        gives: Gives::All,
+        returned: Returned::All,
     },
     Kind {
         name: "count",
         sql: "SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL}",
         about: big,
-        gives: Gives::Count,
+        returned: Returned::Count,
     },
     Kind {
         name: "languages",
         sql: "SELECT language, count(*) FROM mentions WHERE aid = '{BIG}' AND {ALL} GROUP BY language",
         about: big,
-        gives: Gives::Languages,
+        returned: Returned::Languages,
     },
 ];
 
@@ -129,8 +129,8 @@ impl Kind {
         let oracle = Oracle::new(world, *self, first, last);
         let known = |key: &String| oracle.ever.contains_key(key);
         let numbers = |of: &BTreeMap<String, Arc<Mention>>| of.len();
-        match self.gives {
-            Gives::All => {
+        match self.returned {
+            Returned::All => {
                 let got: BTreeSet<String> = rows.iter().map(|row| row.join(" ")).collect();
                 ensure(got.len() == rows.len(), || {
                     format!("{} of {} rows are duplicates", rows.len() - got.len(), rows.len())
@@ -142,7 +142,7 @@ impl Kind {
                 let foreign: Vec<_> = got.iter().filter(|key| !known(key)).collect();
                 ensure(foreign.is_empty(), || format!("mentions that never existed: {foreign:?}"))
             }
-            Gives::Some(limit) | Gives::Newest(limit) => {
+            Returned::Some(limit) | Returned::Newest(limit) => {
                 let ids: BTreeSet<&String> = rows.iter().filter_map(|row| row.last()).collect();
                 ensure(ids.len() == rows.len(), || "duplicates".to_owned())?;
                 ensure(ids.iter().all(|id| known(&format!("{BIG} {id}"))), || {
@@ -153,7 +153,7 @@ impl Kind {
                 ensure((least..=most).contains(&rows.len()), || {
                     format!("{} rows, expected {least} to {most}", rows.len())
                 })?;
-                if self.gives == Gives::Some(limit) {
+                if self.returned == Returned::Some(limit) {
                     return Ok(());
                 }
                 ensure(rows.is_sorted_by(|a, b| a[0] >= b[0]), || "not sorted".to_owned())?;
@@ -162,12 +162,12 @@ impl Kind {
                 let lost: Vec<_> = newer.filter(|(key, _)| !ids.iter().any(|id| key.ends_with(id.as_str()))).collect();
                 ensure(lost.is_empty(), || format!("{} newer mentions are lost", lost.len()))
             }
-            Gives::Count => {
+            Returned::Count => {
                 let count = rows[0][0].parse().unwrap_or(usize::MAX);
                 let (least, most) = (numbers(&oracle.throughout), numbers(&oracle.ever));
                 ensure((least..=most).contains(&count), || format!("{count}, expected {least} to {most}"))
             }
-            Gives::Languages => {
+            Returned::Languages => {
                 let got: BTreeMap<&str, usize> =
                     rows.iter().map(|row| (row[0].as_str(), row[1].parse().unwrap_or(usize::MAX))).collect();
                 let count = |of: &BTreeMap<String, Arc<Mention>>| {

@@ -340,6 +340,28 @@ fn doc_comments_open_with_a_noun_or_a_verb() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A path begins at the root, or in `src`; the ending of a file may be left out.
+#[test]
+fn architecture_is_short_and_names_files_that_exist() {
+    let root = repository();
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    assert!(text.len() <= 10 << 10, "{} bytes", text.len());
+    let is_path = |name: &&str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+        name.trim_end_matches('/').contains('/') && !name.starts_with('/') && name.chars().all(is_part)
+    };
+    let names = text.split('`').skip(1).step_by(2).filter(is_path);
+    let links = text.split("](").skip(1).filter_map(|link| link.split([')', '#']).next());
+    let paths: BTreeSet<&str> = names.chain(links).collect();
+    assert!(paths.len() > 60, "{paths:?}");
+    let exists = |path: &&str| {
+        let places = [root.join(path), root.join("src").join(path)];
+        places.iter().any(|place| place.exists() || place.with_extension("rs").exists())
+    };
+    let missing: Vec<_> = paths.iter().filter(|path| !exists(path)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[test]
 fn pushdown_and_decode_know_no_runtime_and_no_network() {
     let root = repository().join("src");
@@ -367,7 +389,7 @@ fn texts_have_settings_and_options_as_values() {
     let of_program = [
         "crates/cli/",
         "src/config/settings.rs",
-        "src/connection.rs",
+        "src/connection/stored.rs",
         "src/distributed/",
         "src/error/phrase.rs",
         "src/host/auth.rs",

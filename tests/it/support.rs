@@ -220,7 +220,7 @@ pub(crate) fn worded(preset: Preset, sql: String) -> String {
     if preset == Preset::Flags { sql.replace("upper(m.id)", "m.id * 2").replace("upper(id)", "id") } else { sql }
 }
 
-/// Counts the events that a module of the library emits on the threads that watch it.
+/// Counts the events that a module of the library emits on the threads that watch it, and in lanes on their behalf.
 #[derive(Clone)]
 pub(crate) struct EventCounter {
     module: &'static str,

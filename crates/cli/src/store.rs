@@ -218,23 +218,7 @@ const UNFINISHED: u8 = 4;
 pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> Result<(), Exit> {
     let Connected { connection, demo: _demo, .. } = connect(arguments).await?;
     let steps = AtomicUsize::new(0);
-    let stopped = |kind: SignalKind, kept: Option<Vec<String>>| {
-        let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
-        let reading = kept.is_some();
-        let kept = kept.unwrap_or_default().join("; ");
-        let line = match (steps.load(Ordering::Relaxed), reading) {
-            (_, false) => "stopped; everything that was read is stored".to_owned(),
-            (0, true) if kept.is_empty() => "stopped; no step was complete, so nothing was stored".to_owned(),
-            (0, true) => format!("stopped; no step was complete; {kept}"),
-            (1, true) if kept.is_empty() => "stopped; 1 step was stored, the step in progress was not".to_owned(),
-            (1, true) => format!("stopped; 1 step was stored; {kept}"),
-            (steps, true) if kept.is_empty() => {
-                format!("stopped; {steps} steps were stored, the step in progress was not")
-            }
-            (steps, true) => format!("stopped; {steps} steps were stored; {kept}"),
-        };
-        Exit(status, Some(line))
-    };
+    let stopped = |kind, kept| stopped(kind, kept, steps.load(Ordering::Relaxed));
     let mut signals = Signals::listen()?;
     let configured = sync_settings(arguments)?;
     let settings = SyncSettings {
@@ -306,6 +290,24 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             kind = signals.next() => return Err(stopped(kind, None)),
         }
     }
+}
+
+/// Exit of a synchronization that a signal has stopped after this many steps. `kept`: what is stored of the step in progress;
+/// `None` if there was none.
+fn stopped(kind: SignalKind, kept: Option<Vec<String>>, steps: usize) -> Exit {
+    let status = u8::try_from(SIGNALLED + kind.as_raw_value()).unwrap_or(FAILED);
+    let reading = kept.is_some();
+    let kept = kept.unwrap_or_default().join("; ");
+    let line = match (steps, reading) {
+        (_, false) => "stopped; everything that was read is stored".to_owned(),
+        (0, true) if kept.is_empty() => "stopped; no step was complete, so nothing was stored".to_owned(),
+        (0, true) => format!("stopped; no step was complete; {kept}"),
+        (1, true) if kept.is_empty() => "stopped; 1 step was stored, the step in progress was not".to_owned(),
+        (1, true) => format!("stopped; 1 step was stored; {kept}"),
+        (steps, true) if kept.is_empty() => format!("stopped; {steps} steps were stored, the step in progress was not"),
+        (steps, true) => format!("stopped; {steps} steps were stored; {kept}"),
+    };
+    Exit(status, Some(line))
 }
 
 /// End of the line about a synchronization: what its quota has removed, and leaves out.
@@ -491,16 +493,20 @@ pub(crate) async fn run(arguments: &Arguments, command: &StoreCommand) -> Result
                     ));
                 }
             };
-            let aid = aid.clone();
-            let erase = move || connection.erase_stored(aid.as_deref(), &what);
-            let Erased { mentions, deleted, days, rewritten, removed, .. } =
-                in_time(arguments.quiet, "erasing mentions", erase).await?;
-            eprintln!(
-                "erased mentions: {mentions} · erased from system.deleted_mentions: {deleted} · changed days: {days} · rewritten files: \
-                 {rewritten} · removed files: {removed}"
-            );
+            return erase(connection, arguments.quiet, what, aid.clone()).await;
         }
     }
+    Ok(())
+}
+
+/// Erases mentions of a saved search, or of all, and tells how many there were.
+async fn erase(connection: Arc<Connection>, quiet: bool, what: Erase, aid: Option<String>) -> Result<(), Exit> {
+    let erase = move || connection.erase_stored(aid.as_deref(), &what);
+    let Erased { mentions, deleted, days, rewritten, removed, .. } = in_time(quiet, "erasing mentions", erase).await?;
+    eprintln!(
+        "erased mentions: {mentions} · erased from system.deleted_mentions: {deleted} · changed days: {days} · rewritten files: \
+         {rewritten} · removed files: {removed}"
+    );
     Ok(())
 }
 

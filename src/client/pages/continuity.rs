@@ -64,7 +64,7 @@ pub(super) struct Chain {
     /// Last row of the last page, and its key.
     tail: Option<u64>,
     last: Option<i64>,
-    /// Last span of the grid that was reached, as its first instant, and the ids within it.
+    /// Last cell of the grid that was reached, as its first instant, and the ids within it.
     edge: Option<(i64, Ids)>,
     /// Set while all rows have arrived in the requested order.
     pub(super) sorted: bool,
@@ -72,7 +72,7 @@ pub(super) struct Chain {
     order: Option<Direction>,
     /// Instants at which the window can be cut; `None` if the keys are no instants.
     grid: Option<Grid>,
-    /// Set if rows at such an instant belong to the span that ends there.
+    /// Set if rows at such an instant belong to the cell that ends there.
     closed: bool,
     /// Set if only rows of a completely received key may be anchors.
     careful: bool,
@@ -100,7 +100,7 @@ impl Chain {
         Self { known, order, grid, closed, sorted: true, ..Self::default() }
     }
 
-    /// First instant of the span of the grid that contains an instant.
+    /// First instant of the cell of the grid that contains an instant.
     fn edge_of(&self, at: i64) -> i64 {
         match self.grid {
             Some(grid) if self.closed && grid.floor(at) == at => grid.floor(at.saturating_sub(1)),
@@ -109,7 +109,7 @@ impl Chain {
         }
     }
 
-    /// End of the span of the grid that begins at `edge`.
+    /// End of the cell of the grid that begins at `edge`.
     pub(super) fn next_edge(&self, edge: i64) -> i64 {
         self.grid.map_or(edge, |grid| grid.ceil(edge.saturating_add(1)))
     }
@@ -319,7 +319,7 @@ impl Chain {
         (self.overlap, self.settled) = (1, false);
     }
 
-    /// Returns where the window can be cut: the first instant of the last span reached, and the number of rows of this
+    /// Returns where the window can be cut: the first instant of the last cell reached, and the number of rows of this
     /// pass on the near side of it. `None` if the order does not show that these are complete.
     pub(super) fn cut(&self) -> Option<(i64, u64)> {
         let (edge, ids) = self.edge.as_ref().filter(|_| self.sorted)?;

@@ -16,7 +16,7 @@
 //! that is cut continues at the last instant that was reached; the total on the first page from there shows whether the
 //! part before is complete.
 //!
-//! Invariant: the stream ends without an error only if its rows link up and are as many as the service announced or the
+//! Invariant: the stream ends without an error only if its rows link up and are as many as the service reported or the
 //! plan wanted, or, in a changing set, if each page links to the one before at a sort key that was received completely
 //! and the end was seen; unless the query asks for a report instead.
 

@@ -1,4 +1,4 @@
-//! Page policy: the spans of rows to request, in strides that the service returns, as far as paging reaches.
+//! Page policy: the ranges of rows to request, in strides that the service returns, as far as paging reaches.
 //!
 //! ```text
 //! offsets count rows    [0 100) [99 199) [198 298) …    pages share a row, and may begin anywhere
@@ -21,7 +21,7 @@ const OVERLAP_FROM: u64 = 5;
 
 /// Rows to request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct RowRange {
     /// First row, 0-based.
     pub(super) row: u64,
     /// Number of rows.
@@ -64,17 +64,17 @@ impl Layout {
     }
 
     /// Row number after a requested page.
-    fn behind(self, span: Span, stride: u64) -> u64 {
+    fn behind(self, range: RowRange, stride: u64) -> u64 {
         match self {
-            Self::RowOffsets | Self::Cursors { .. } => span.row + span.size,
-            Self::PageNumbers => span.row + stride,
+            Self::RowOffsets | Self::Cursors { .. } => range.row + range.size,
+            Self::PageNumbers => range.row + stride,
         }
     }
 
     /// Row numbers that a page of this many rows takes up.
-    fn advance(self, span: Span, got: u64) -> u64 {
+    fn advance(self, range: RowRange, got: u64) -> u64 {
         match self {
-            Self::PageNumbers if got > 0 => span.size,
+            Self::PageNumbers if got > 0 => range.size,
             _ => got,
         }
     }
@@ -91,7 +91,7 @@ impl Layout {
 /// Progress of reading, as the rows show it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// Total that the service announced last.
+    /// Total that the service reported last.
     pub(super) total: Option<u64>,
     /// Distinct rows of this pass.
     pub(super) received: u64,
@@ -253,39 +253,39 @@ impl PagePolicy {
         self.depth_met = true;
     }
 
-    /// Returns the first span of a pass.
-    pub(super) fn first(&self) -> Span {
+    /// Returns the first range of a pass.
+    pub(super) fn first(&self) -> RowRange {
         let size = self.stride.min(self.limit().saturating_sub(self.pages.skip)).max(1);
         let depth = if self.elsewhere { self.declared } else { self.depth };
-        Span { row: self.pages.skip, size: within(depth, self.pages.skip, size).max(1) }
+        RowRange { row: self.pages.skip, size: within(depth, self.pages.skip, size).max(1) }
     }
 
-    /// Returns up to `most` spans after the first one, of full pages within the expected total.
-    pub(super) fn early_spans(&mut self, expected: u64, most: usize) -> Vec<Span> {
+    /// Returns up to `most` ranges after the first one, of full pages within the expected total.
+    pub(super) fn early_ranges(&mut self, expected: u64, most: usize) -> Vec<RowRange> {
         let seen = Seen { total: Some(expected), received: 0, overlap: 0, one_by_one: false, end_shown: false };
         self.asked = self.layout.behind(self.first(), self.stride);
         let full = self.stride;
-        let spans = std::iter::from_fn(|| self.next(false, seen));
-        spans.take_while(|span| span.size == full && span.row + span.size <= expected).take(most).collect()
+        let ranges = std::iter::from_fn(|| self.next(false, seen));
+        ranges.take_while(|range| range.size == full && range.row + range.size <= expected).take(most).collect()
     }
 
-    /// Returns how many of the early spans are full pages by the first page and its total. The next span follows the last of
+    /// Returns how many of the early ranges are full pages by the first page and its total. The next range follows the last of
     /// them.
-    pub(super) fn confirm_early(&mut self, spans: impl Iterator<Item = Span>, total: Option<u64>) -> usize {
+    pub(super) fn confirm_early(&mut self, ranges: impl Iterator<Item = RowRange>, total: Option<u64>) -> usize {
         let (stride, end) = (self.stride, self.end(total).unwrap_or_default());
         let as_expected = self.short.is_none() && !self.partial;
-        let full = spans.take_while(|span| as_expected && span.size == stride && span.row + span.size <= end);
+        let full = ranges.take_while(|range| as_expected && range.size == stride && range.row + range.size <= end);
         let mut confirmed = 0;
-        for span in full {
-            self.asked = self.layout.behind(span, stride);
+        for range in full {
+            self.asked = self.layout.behind(range, stride);
             confirmed += 1;
         }
         confirmed
     }
 
-    /// Returns the next span of a pass that is not over. `idle` is true if no page is in flight. `None` if the pages in
+    /// Returns the next range of a pass that is not over. `idle` is true if no page is in flight. `None` if the pages in
     /// flight have to arrive first, or if there is nothing more to request.
-    pub(super) fn next(&mut self, idle: bool, seen: Seen) -> Option<Span> {
+    pub(super) fn next(&mut self, idle: bool, seen: Seen) -> Option<RowRange> {
         if idle {
             self.asked = self.row;
         }
@@ -315,27 +315,27 @@ impl PagePolicy {
         if size <= overlap {
             return None;
         }
-        self.asked = self.layout.behind(Span { row, size }, self.stride);
-        Some(Span { row, size })
+        self.asked = self.layout.behind(RowRange { row, size }, self.stride);
+        Some(RowRange { row, size })
     }
 
-    /// Returns the span to read for a page that does not link: on from the last row if rows before the page have not
+    /// Returns the range to read for a page that does not link: on from the last row if rows before the page have not
     /// been received, otherwise from further back. `tried` attempts have failed so far; `None` after enough of them.
-    pub(super) fn repair(&self, span: Span, tried: u64, overlap: u64) -> Option<Span> {
+    pub(super) fn repair(&self, range: RowRange, tried: u64, overlap: u64) -> Option<RowRange> {
         if self.gives_up(tried) {
             return None;
         }
         if self.layout != Layout::RowOffsets {
             // The page before it, if that was the short one.
-            let row = if self.partial { self.row.saturating_sub(self.stride) } else { span.row };
-            return Some(Span { row, size: self.stride });
+            let row = if self.partial { self.row.saturating_sub(self.stride) } else { range.row };
+            return Some(RowRange { row, size: self.stride });
         }
         let on = self.row.saturating_sub(overlap);
         let back = (self.stride - 1).saturating_mul(tried + 1);
-        let row = if on < span.row && tried == 0 { on } else { span.row.min(on).saturating_sub(back) };
+        let row = if on < range.row && tried == 0 { on } else { range.row.min(on).saturating_sub(back) };
         let row = row.max(self.pages.skip);
         let size = within(self.depth, row, self.stride);
-        (size > 0).then_some(Span { row, size })
+        (size > 0).then_some(RowRange { row, size })
     }
 
     /// True after enough attempts to link a page.
@@ -345,49 +345,57 @@ impl PagePolicy {
 
     /// True if an adjacent page after those received leaves no row out: it is full, and so was the one before it.
     /// `None` if pages share rows, or if its position shows nothing.
-    pub(super) fn lies_whole(&self, span: Span, rows: u64, total: Option<u64>) -> Option<bool> {
-        if self.layout != Layout::PageNumbers || span.row < self.row || rows == 0 {
+    pub(super) fn lies_whole(&self, range: RowRange, rows: u64, total: Option<u64>) -> Option<bool> {
+        if self.layout != Layout::PageNumbers || range.row < self.row || rows == 0 {
             return None;
         }
-        let end = span.row + rows;
-        let short = end < span.row + span.size && total.is_some_and(|total| end < total);
+        let end = range.row + rows;
+        let short = end < range.row + range.size && total.is_some_and(|total| end < total);
         Some(!short && !self.partial)
     }
 
-    /// Returns the span that a page stands for. Numbered pages are available in the size of the first one, for whatever
+    /// Returns the range that a page stands for. Numbered pages are available in the size of the first one, for whatever
     /// reason that was smaller than requested.
-    pub(super) fn stands_for(&mut self, span: Span, got: u64, total: Option<u64>) -> Span {
+    pub(super) fn stands_for(&mut self, range: RowRange, got: u64, total: Option<u64>) -> RowRange {
         if self.layout != Layout::PageNumbers {
-            return span;
+            return range;
         }
         let more = total.is_none_or(|total| total > got);
         // The number of a page counts pages of the size that is sent.
         let accepted = self.sizes.accepted(got) == got;
-        if span.row == 0 && self.row == 0 && more && accepted && (1..self.stride).contains(&got) {
+        if range.row == 0 && self.row == 0 && more && accepted && (1..self.stride).contains(&got) {
             self.stride = got;
         }
-        Span { size: span.size.min(self.stride), ..span }
+        RowRange { size: range.size.min(self.stride), ..range }
     }
 
     /// Records a page whose rows cannot be told apart.
-    pub(super) fn passed(&mut self, span: Span, got: u64) {
-        self.row = span.row + self.layout.advance(span, got);
+    pub(super) fn passed(&mut self, range: RowRange, got: u64) {
+        self.row = range.row + self.layout.advance(range, got);
     }
 
     /// Records a page with `new` rows. `first` is true for the first page of the pass; `last_again` is true if the last
     /// page is returned again beyond the end.
-    pub(super) fn take(&mut self, span: Span, got: u64, new: u64, first: bool, last_again: bool, total: Option<u64>) {
-        let behind = span.row >= self.row;
+    pub(super) fn take(
+        &mut self,
+        range: RowRange,
+        got: u64,
+        new: u64,
+        first: bool,
+        last_again: bool,
+        total: Option<u64>,
+    ) {
+        let behind = range.row >= self.row;
         let counted = self.layout == Layout::PageNumbers;
-        let advance = self.layout.advance(span, got);
-        if std::mem::take(&mut self.elsewhere) && self.depth.is_some_and(|depth| span.row + got > depth) {
+        let advance = self.layout.advance(range, got);
+        if std::mem::take(&mut self.elsewhere) && self.depth.is_some_and(|depth| range.row + got > depth) {
             self.depth = self.declared;
         }
         if new > 0 || first {
             // A page that goes beyond the total began before the row that was requested.
             let displaced = !first && self.layout == Layout::RowOffsets;
-            let displaced = displaced && total.is_some_and(|total| span.row + advance > total);
-            self.row = if displaced { self.row + new } else { span.row + advance };
+            let displaced = displaced && total.is_some_and(|total| range.row + advance > total);
+            self.row = if displaced { self.row + new } else { range.row + advance };
         }
         self.may_be_ignored &= new == 0;
         let ended = total.is_some_and(|total| self.row >= total);
@@ -396,10 +404,10 @@ impl PagePolicy {
         }
         // A page that is smaller than an earlier one shows the end or the depth of paging, not the size of a page.
         self.largest = self.largest.max(got);
-        self.full = if got > 0 { got >= span.size } else { self.full };
+        self.full = if got > 0 { got >= range.size } else { self.full };
         let size = got == self.largest;
         // A page that a cursor names follows one of any size.
-        let short = got < span.size && got > 1 && !ended && !self.follows_cursors();
+        let short = got < range.size && got > 1 && !ended && !self.follows_cursors();
         self.short = match (short, self.short) {
             (true, Some(known)) if known == got && size => {
                 self.stride = got;
@@ -418,7 +426,7 @@ impl PagePolicy {
         // The last page may be returned again.
         if counted && got > 0 && (first || new > 0 || !last_again) {
             self.gaps += u64::from(self.partial && behind);
-            self.partial = got < span.size;
+            self.partial = got < range.size;
         }
     }
 

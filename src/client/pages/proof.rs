@@ -10,7 +10,7 @@
 //! | A total that takes turns with another one, and exceeds the rows received, is not outdated. | Two copies of the data answer in turn, and one lacks `c` and `d`: `[a b e f]` of six, `[f g h]` of nine. Every page links, and one response shows the end. |
 //! | A total that falls by a quarter and returns is that of another request. | Every third response has the rows of another saved search: all of them are received, with those. |
 //! | If links are loose, the total is unchanged and equals the rows received. | As above; only the count shows it. |
-//! | The end was seen: a page that is shorter than requested, in a response whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service announces five. The page read again, `[b c d e]`, brings the count to five, and `f` is never requested. |
+//! | The end was seen: a page that is shorter than requested, in a response whose total ends there. | `[a b c d]` of nine; then `a`, `g`, `h` and `i` are deleted, and the service reports five. The page read again, `[b c d e]`, brings the count to five, and `f` is never requested. |
 //! | In a changing set no count has to agree: firm links and an end shown by one response are enough. An unchanged total has to agree. | A row arrives and another is deleted while each page is read: counts never agree, and a reader that compares them never ends. |
 //! | No row is repeated after new ones. | The service sorts by another key than the declared one: `[a b c d]`, `[d a e f]`. The rows between `d` and `e` may be anywhere. |
 //! | Under a limit, as many rows arrive as the offsets of the pages count, while the total is unchanged. | The service hides `b` after paging: `[a c d]`, then from `d` on `[c d e f]`: `b` is never received, and only its place shows. |
@@ -23,11 +23,11 @@
 //! | Without a total, the end is where nothing new arrives repeatedly, or where another count in the response ends. It is not believed below an exact count of the same window, or far below one that the service hints at. | Paging ends at an undeclared depth, with a short page: all deeper rows are lost. |
 //! | Rows of an earlier pass that a complete one lacks were deleted, unless it has as many that are the same but for their ids. | The service writes ids in two notations: `[a b c d]`, then `[A B C D]`. Both passes are complete, and each row comes twice. |
 //! | Without a total, pages that share no row are believed when two passes agree. | `[a b c d]`, then `a` is deleted: `[f g h i]`. Another pass has `e`, so they differ. |
-//! | An end at the depth is not the end if the window can be cut (`Reading::wants_cut`). | Paging reaches eight rows and announces eight: there may be more. |
+//! | An end at the depth is not the end if the window can be cut (`Reading::wants_cut`). | Paging reaches eight rows and the service reports eight: there may be more. |
 
 use super::continuity::{Chain, Link, Rows, Taken};
 use super::ids::{Ids, Known};
-use super::page_policy::{PagePolicy, STALLS, Span, within};
+use super::page_policy::{PagePolicy, RowRange, STALLS, within};
 use crate::client::evidence::{PASSES, is_round};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::profile::{DepthAnswer, Direction, Grid, Profile, Trust};
@@ -180,7 +180,7 @@ impl Proof {
     }
 
     /// Records a total.
-    pub(super) fn announce(&mut self, total: Option<u64>) {
+    pub(super) fn record_total(&mut self, total: Option<u64>) {
         // A page may have no total, which shows nothing.
         self.pass.steady &= self.pass.total.is_none() || total.is_none() || self.pass.total == total;
         self.pass.total = total.or(self.pass.total);
@@ -226,7 +226,7 @@ impl Proof {
         self.pass.below.filter(|(count, _)| *count < total)
     }
 
-    /// Total that the service announced last.
+    /// Total that the service reported last.
     pub(super) fn total(&self) -> Option<u64> {
         self.pass.total
     }
@@ -312,17 +312,17 @@ impl Proof {
     }
 
     /// True if a page links to those before it.
-    pub(super) fn links(&mut self, policy: &PagePolicy, span: Span, rows: Rows<'_>) -> bool {
-        let first = span.row <= policy.pages.skip;
+    pub(super) fn links(&mut self, policy: &PagePolicy, range: RowRange, rows: Rows<'_>) -> bool {
+        let first = range.row <= policy.pages.skip;
         let shares = policy.shares_rows(self.pass.total);
         // Pages that share no row do not link, unless a page names the place where the next one begins.
         self.pass.firm &= first || shares || policy.has_stable_cursors();
         // Numbered pages are full, or rows were lost between one and the next.
-        let whole = policy.lies_whole(span, rows.ids.len() as u64, self.pass.total);
+        let whole = policy.lies_whole(range, rows.ids.len() as u64, self.pass.total);
         if let Some(whole) = whole.filter(|_| self.pass.linked) {
             return whole;
         }
-        if rows.ids.is_empty() || span.row == policy.pages.skip || !shares || !self.pass.linked {
+        if rows.ids.is_empty() || range.row == policy.pages.skip || !shares || !self.pass.linked {
             return true;
         }
         match self.chain.link(rows) {
@@ -348,36 +348,36 @@ impl Proof {
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`] if a further page repeats the first one: the offset has no effect.
-    pub(super) fn take(&mut self, policy: &PagePolicy, span: Span, got: u64, rows: Rows<'_>) -> Result<Taken> {
+    pub(super) fn take(&mut self, policy: &PagePolicy, range: RowRange, got: u64, rows: Rows<'_>) -> Result<Taken> {
         let (skip, total) = (policy.pages.skip, self.pass.total);
-        if span.row == skip {
+        if range.row == skip {
             self.first_page = rows.ids.to_vec();
         } else if rows.ids.len() > 1 && self.first_page.starts_with(rows.ids) {
             // A first page that is short, and not clamped, is the last one as well; so is one that ends at the total.
             let received = self.first_page.len() as u64;
             let short = received < policy.pages.size && !policy.is_clamped();
             if !(self.repeats && (short || total == Some(skip + received))) {
-                return Err(no_progress(span.row));
+                return Err(no_progress(range.row));
             }
         }
         self.pass.pages = self.pass.pages.saturating_add(1);
         self.pass.blank = got == 0;
         // If pages share rows, an empty one lacks the shared row.
-        let may_be_empty = !policy.shares_rows(total) || span.row == skip;
-        let empty_behind_all = may_be_empty && total.is_some_and(|total| span.row >= total);
-        self.pass.end_shown = got < span.size && (got > 0 || empty_behind_all);
-        self.pass.end_proven = self.pass.end_shown && total == Some(span.row + got);
-        self.pass.end_counted = self.pass.end_shown && got > 0 && self.beside.ends_at(span.row + got).is_some();
+        let may_be_empty = !policy.shares_rows(total) || range.row == skip;
+        let empty_behind_all = may_be_empty && total.is_some_and(|total| range.row >= total);
+        self.pass.end_shown = got < range.size && (got > 0 || empty_behind_all);
+        self.pass.end_proven = self.pass.end_shown && total == Some(range.row + got);
+        self.pass.end_counted = self.pass.end_shown && got > 0 && self.beside.ends_at(range.row + got).is_some();
         let first = self.chain.received() == 0;
         let again = self.chain.ends_with(rows);
         // A service may leave rows out of a page that is not full.
         let taken = self.chain.take(rows, policy.pages.ordered && self.pass.full);
-        let short = self.pass.end_shown && got > 0 && total.is_some_and(|total| span.row + got < total);
-        self.pass.below = match self.beside.ends_at(span.row + got).filter(|_| short) {
-            Some(name) => Some((span.row + got, name)),
+        let short = self.pass.end_shown && got > 0 && total.is_some_and(|total| range.row + got < total);
+        self.pass.below = match self.beside.ends_at(range.row + got).filter(|_| short) {
+            Some(name) => Some((range.row + got, name)),
             None => self.pass.below.filter(|_| taken.new == 0),
         };
-        self.pass.full = got == span.size;
+        self.pass.full = got == range.size;
         self.pass.in_order &= taken.astray == 0;
         // A full page may be the last one that paging reaches.
         let short = got < policy.pages.size && policy.depth().is_none_or(|depth| policy.row() < depth);
@@ -385,7 +385,7 @@ impl Proof {
         self.pass.stalls = match () {
             () if taken.new > 0 || (first && got > 0) => 0,
             // The last row is present, and nothing follows it.
-            () if again && got < span.size.min(policy.stride()) => self.pass.stalls + 2,
+            () if again && got < range.size.min(policy.stride()) => self.pass.stalls + 2,
             () => self.pass.stalls + 1,
         };
         Ok(taken)

@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use super::continuity::Rows;
 use super::ids::{Ids, Known};
-use super::page_policy::Span;
+use super::page_policy::RowRange;
 use super::proof::Verdict;
 use super::reading::{Reading, refused_behind};
 use super::window::Window;
@@ -57,7 +57,7 @@ pub(super) struct PageReader<D: PageDecoder> {
     window: Window,
     reading: Option<Reading>,
     begun: bool,
-    part: Option<Part>,
+    near_side: Option<NearSide>,
     /// Rows per page, as far as the service was seen to return the requested size.
     stride: Option<u64>,
     queue: FuturesOrdered<PendingPage<D::Page>>,
@@ -90,7 +90,7 @@ pub(super) struct PageReader<D: PageDecoder> {
     /// Rows of the largest page.
     largest: u64,
     /// Number of mentions by the first response.
-    announced: Option<u64>,
+    first_total: Option<u64>,
     /// Window before it was cut.
     whole: Option<FirstWindow>,
     /// Mentions that were received, and lie outside of that window.
@@ -104,7 +104,7 @@ pub(super) struct PageReader<D: PageDecoder> {
 }
 
 /// A requested page.
-type PendingPage<P> = BoxFuture<'static, (Span, Result<PageAnswer<P>>)>;
+type PendingPage<P> = BoxFuture<'static, (RowRange, Result<PageAnswer<P>>)>;
 
 /// A received page, its facts, its memory, and the call that fetched it.
 struct PageAnswer<P> {
@@ -128,7 +128,7 @@ struct FirstWindow {
 }
 
 /// Near side of a cut, until the total of the far side shows whether it is complete.
-struct Part {
+struct NearSide {
     instants: (i64, i64),
     /// Instant at its end that belongs to the far side, if windows include both ends.
     shared: Option<i64>,
@@ -136,16 +136,16 @@ struct Part {
     known: Ids,
     /// Rows received on this side.
     received: u64,
-    /// Total that the service announced for both sides together.
-    announced: Option<u64>,
-    /// Set if the announced total did not change.
+    /// Total that the service reported for both sides together.
+    total: Option<u64>,
+    /// Set if that total did not change.
     steady: bool,
-    proof: PartProof,
+    proof: SideProof,
 }
 
-/// Evidence that no row of a part is missing.
+/// Evidence that no row of that side is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PartProof {
+enum SideProof {
     /// The links between its pages, whatever changed meanwhile.
     Links,
     /// The links between its pages if nothing changed, which the totals show.
@@ -228,7 +228,7 @@ impl<D: PageDecoder> PageReader<D> {
             window: Window::default(),
             reading: None,
             begun: false,
-            part: None,
+            near_side: None,
             stride: None,
             queue: FuturesOrdered::new(),
             ready: VecDeque::new(),
@@ -247,7 +247,7 @@ impl<D: PageDecoder> PageReader<D> {
             largest: 0,
             distinct: 0,
             asked: AtomicU64::new(0),
-            announced: None,
+            first_total: None,
             whole: None,
             outside: 0,
             claims: Claims::default(),
@@ -266,9 +266,9 @@ impl<D: PageDecoder> PageReader<D> {
             if self.windows.pop().is_none() {
                 return Ok(None);
             }
-            let (span, answer) = self.ask(Span { row: 0, size: 0 }).await;
+            let (range, answer) = self.ask(RowRange { row: 0, size: 0 }).await;
             let answer = answer?;
-            self.check_period(span, &answer)?;
+            self.check_period(range, &answer)?;
             return Ok(Some(answer.page));
         };
         loop {
@@ -300,7 +300,7 @@ impl<D: PageDecoder> PageReader<D> {
             }
             self.ask_ahead();
             match self.queue.next().await {
-                Some((span, answer)) => self.arrive(span, answer).await?,
+                Some((range, answer)) => self.arrive(range, answer).await?,
                 None if self.reading.as_ref().is_some_and(Reading::may_be_depth) => self.check_end().await?,
                 None if let Some((row, id)) = self.reading.as_ref().and_then(Reading::place_to_check) => {
                     self.check_place(row, id).await?;
@@ -352,17 +352,17 @@ impl<D: PageDecoder> PageReader<D> {
         // A relative period is resolved by the first response.
         let window = self.window_to_expect();
         let early = self.ask_early(window.as_ref());
-        let (span, answer) = first.await;
-        let answer = answer.map_err(|error| match span.row > 0 && is_refusal(&error) {
-            true => refused_behind(span.row, error),
+        let (range, answer) = first.await;
+        let answer = answer.map_err(|error| match range.row > 0 && is_refusal(&error) {
+            true => refused_behind(range.row, error),
             false => error,
         })?;
         self.begun = true;
-        self.note_totals(span, answer.facts, window.is_some());
-        self.check_window(span, &answer.facts)?;
-        self.check_period(span, &answer)?;
-        self.check_beside_first(span, answer.facts)?;
-        self.check_first(span, &answer)?;
+        self.note_totals(range, answer.facts, window.is_some());
+        self.check_window(range, &answer.facts)?;
+        self.check_period(range, &answer)?;
+        self.check_beside_first(range, answer.facts)?;
+        self.check_first(range, &answer)?;
         let asked = self.window.words.clone();
         let window = &self.client.profile().window;
         // A cursor belongs to the period that the first page was requested with.
@@ -374,7 +374,7 @@ impl<D: PageDecoder> PageReader<D> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.set_cuttable(order.is_some() && splits);
         let beside = answer.facts.beside;
-        reading.announce(answer.facts.total);
+        reading.record_total(answer.facts.total);
         reading.hint(answer.facts.hint, beside);
         reading.check_depth()?;
         let skip = self.plan.pages.map_or(0, |pages| pages.skip);
@@ -382,11 +382,11 @@ impl<D: PageDecoder> PageReader<D> {
             self.reading = None;
             return self.incomplete_because(reason, evidence::WHICH);
         }
-        if let Err(error) = check_offset(skip, span, answer.facts) {
-            return Err(error.at(self.place(span)));
+        if let Err(error) = check_offset(skip, range, answer.facts) {
+            return Err(error.at(self.place(range)));
         }
         let above = reading.proof.is_exceeded();
-        self.announced = self.announced.or(answer.facts.total.map(|total| beside.most(total)));
+        self.first_total = self.first_total.or(answer.facts.total.map(|total| beside.most(total)));
         if let (None, Some(total), false) = (&self.whole, counted, self.window.cut) {
             let instants = self.window.instants.filter(|_| self.window.stated).map(|(from, to)| from..to);
             self.whole =
@@ -399,12 +399,12 @@ impl<D: PageDecoder> PageReader<D> {
         if splits && (!comparable || above) {
             reading.be_careful();
         }
-        if let Some(part) = self.part.take()
-            && !self.settle(part, answer.facts.total)?
+        if let Some(side) = self.near_side.take()
+            && !self.settle(side, answer.facts.total)?
         {
             return Ok(());
         }
-        self.absorb(span, answer)?;
+        self.absorb(range, answer)?;
         if let (Prefetch::Ahead(_), Some(requests)) = (self.prefetch, self.reading.as_ref().and_then(Reading::requests))
             && self.history.passes == 0
             && !self.window.cut
@@ -416,35 +416,35 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Notes the total of a first page, for estimates. `expected`: set for a window whose total is remembered.
-    fn note_totals(&self, span: Span, facts: PageFacts, expected: bool) {
+    fn note_totals(&self, range: RowRange, facts: PageFacts, expected: bool) {
         let Some(total) = facts.total else { return };
         let relative = self.window.words.is_none() && self.window.instants.is_none() && self.history.passes == 0;
         // A relative period is read again at other instants: its total serves estimates alone.
         if relative || expected {
             self.client.note_total(&self.plan, total);
         }
-        if span.row + facts.rows < total && facts.rows < span.size {
+        if range.row + facts.rows < total && facts.rows < range.size {
             self.client.totals.note_smaller(facts.rows);
         }
     }
 
     /// Requests the pages after the first one together with it, as far as the expected total covers full pages.
-    fn ask_early(&mut self, window: Option<&RequestKey>) -> Vec<(Span, PendingPage<D::Page>)> {
+    fn ask_early(&mut self, window: Option<&RequestKey>) -> Vec<(RowRange, PendingPage<D::Page>)> {
         let Prefetch::Ahead(requests) = self.prefetch else { return Vec::new() };
         let expected = window.and_then(|window| self.client.totals.of(window));
         let (Some(expected), Some(reading)) = (expected, &mut self.reading) else { return Vec::new() };
-        let spans: Vec<Span> = reading.early_spans(expected, requests.saturating_sub(1));
+        let ranges: Vec<RowRange> = reading.early_ranges(expected, requests.saturating_sub(1));
         let query = &self.scan.query;
-        if query.allow(query.announced().saturating_add(1 + spans.len() as u64)).is_err() {
+        if query.allow(query.required().saturating_add(1 + ranges.len() as u64)).is_err() {
             return Vec::new();
         }
-        spans.into_iter().map(|span| (span, self.ask_beside(span))).collect()
+        ranges.into_iter().map(|range| (range, self.ask_beside(range))).collect()
     }
 
     /// Keeps the early pages that the first one confirms, and cancels the others.
-    fn take_early(&mut self, early: Vec<(Span, PendingPage<D::Page>)>) {
+    fn take_early(&mut self, early: Vec<(RowRange, PendingPage<D::Page>)>) {
         let (Some(reading), false) = (&mut self.reading, early.is_empty()) else { return };
-        let confirmed = reading.confirm_early(early.iter().map(|(span, _)| *span));
+        let confirmed = reading.confirm_early(early.iter().map(|(range, _)| *range));
         // Those that turn out not to be needed are no passes of the service's making.
         self.asked.fetch_sub((early.len() - confirmed) as u64, Ordering::Relaxed);
         self.queue.extend(early.into_iter().take(confirmed).map(|(_, asked)| asked));
@@ -473,34 +473,34 @@ impl<D: PageDecoder> PageReader<D> {
                 return;
             }
             let Some(reading) = &mut self.reading else { return };
-            let Some(span) = reading.next_span(idle) else { return };
+            let Some(range) = reading.next_range(idle) else { return };
             if reading.follows_cursors() && self.cursor.is_none() {
                 reading.meet_end();
                 continue;
             }
-            let asked = self.ask_beside(span);
+            let asked = self.ask_beside(range);
             self.queue.push_back(asked);
         }
     }
 
     /// Requests rows of the window: the first ones, or those after the cursor.
-    fn ask(&self, span: Span) -> PendingPage<D::Page> {
+    fn ask(&self, range: RowRange) -> PendingPage<D::Page> {
         let request = PageRequest { cursor: self.cursor.clone(), ..PageRequest::first(Arc::clone(&self.plan)) };
-        self.send(PageRequest { frozen: self.window.words.clone(), ..request }, span)
+        self.send(PageRequest { frozen: self.window.words.clone(), ..request }, range)
     }
 
     /// Requests the first rows of a plan in the window of these words.
-    fn ask_of(&self, plan: Arc<RequestPlan>, frozen: Option<String>, span: Span) -> PendingPage<D::Page> {
-        self.send(PageRequest { frozen, ..PageRequest::first(plan) }, span)
+    fn ask_of(&self, plan: Arc<RequestPlan>, frozen: Option<String>, range: RowRange) -> PendingPage<D::Page> {
+        self.send(PageRequest { frozen, ..PageRequest::first(plan) }, range)
     }
 
-    fn send(&self, request: PageRequest, span: Span) -> PendingPage<D::Page> {
+    fn send(&self, request: PageRequest, range: RowRange) -> PendingPage<D::Page> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let (client, scan, decoder) = (Arc::clone(&self.client), Arc::clone(&self.scan), Arc::clone(&self.decoder));
         // Without mentions, there is no size.
-        let sized = |size: u64| if size == 0 { span } else { Span { size: client.page_size(size), ..span } };
-        let span = sized(span.size);
-        let request = PageRequest { row: span.row, size: span.size, ..request };
+        let sized = |size: u64| if size == 0 { range } else { RowRange { size: client.page_size(size), ..range } };
+        let range = sized(range.size);
+        let request = PageRequest { row: range.row, size: range.size, ..request };
         Box::pin(async move {
             let decode_for = |request: &PageRequest, body: &Bytes| {
                 let (page, facts) = decoder.decode(request, body)?;
@@ -508,15 +508,15 @@ impl<D: PageDecoder> PageReader<D> {
                 Ok(((page, facts, memory), facts.rows))
             };
             let mut answer = client.fetch_logged(&scan, &request, |body| decode_for(&request, body)).await;
-            let mut span = span;
+            let mut range = range;
             if let Err(error) = &answer
-                && let Some(size) = client.larger_size(error, span.size)
+                && let Some(size) = client.larger_size(error, range.size)
             {
                 let larger = PageRequest { size, ..request.clone() };
                 answer = client.fetch_logged(&scan, &larger, |body| decode_for(&larger, body)).await;
                 if answer.is_ok() {
-                    client.note_refused_size(span.size);
-                    span.size = size;
+                    client.note_refused_size(range.size);
+                    range.size = size;
                 }
             }
             let answer = answer.map(|Fetched { value: (page, facts, memory), more, call }| PageAnswer {
@@ -526,13 +526,13 @@ impl<D: PageDecoder> PageReader<D> {
                 more,
                 call,
             });
-            (span, answer)
+            (range, answer)
         })
     }
 
     /// Requests rows of the window beside others: if pages are requested ahead, in a task of its own.
-    fn ask_beside(&self, span: Span) -> PendingPage<D::Page> {
-        let asked = self.ask(span);
+    fn ask_beside(&self, range: RowRange) -> PendingPage<D::Page> {
+        let asked = self.ask(range);
         if self.prefetch == Prefetch::OnDemand {
             return asked;
         }
@@ -542,14 +542,14 @@ impl<D: PageDecoder> PageReader<D> {
                 Ok(panic) => resume_unwind(panic),
                 Err(ended) => {
                     let message = format!("the request was not completed: {ended}");
-                    (span, Err(Error::new(ErrorKind::Connect, message)))
+                    (range, Err(Error::new(ErrorKind::Connect, message)))
                 }
             })
         })
     }
 
     /// Takes a page that was requested ahead. If it does not link, looks for the rows lost between it and those before.
-    async fn arrive(&mut self, span: Span, answer: Result<PageAnswer<D::Page>>) -> Result<()> {
+    async fn arrive(&mut self, range: RowRange, answer: Result<PageAnswer<D::Page>>) -> Result<()> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) if self.is_depth(&error) => {
@@ -559,10 +559,10 @@ impl<D: PageDecoder> PageReader<D> {
                 self.queue = FuturesOrdered::new();
                 return Ok(());
             }
-            Err(error) if span.row > 0 && is_refusal(&error) => {
+            Err(error) if range.row > 0 && is_refusal(&error) => {
                 // Some services refuse a page behind the end instead of returning an empty one.
-                let Some(reading) = self.reading.as_mut().filter(|reading| reading.may_have_ended(span)) else {
-                    return Err(refused_behind(span.row, error));
+                let Some(reading) = self.reading.as_mut().filter(|reading| reading.may_have_ended(range)) else {
+                    return Err(refused_behind(range.row, error));
                 };
                 reading.meet_refusal();
                 self.queue = FuturesOrdered::new();
@@ -570,16 +570,16 @@ impl<D: PageDecoder> PageReader<D> {
             }
             Err(error) => return Err(error),
         };
-        if self.reading.as_mut().is_some_and(|reading| reading.aligns(span, rows(&answer.page))) {
+        if self.reading.as_mut().is_some_and(|reading| reading.aligns(range, rows(&answer.page))) {
             self.client.note_rounded_offsets();
             self.queue = FuturesOrdered::new();
             return Ok(());
         }
         let (mut tried, mut rounds, mut renamed) = (0, 0, false);
-        while !self.links(span, &answer.page) {
+        while !self.links(range, &answer.page) {
             rounds += 1;
             let tries = if rounds > REPAIRS || self.has_spent_all() { u64::MAX } else { tried };
-            let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(span, tries)) else {
+            let Some(back) = self.reading.as_mut().and_then(|reading| reading.repair(range, tries)) else {
                 if renamed {
                     self.reading = None;
                     self.flush();
@@ -599,7 +599,7 @@ impl<D: PageDecoder> PageReader<D> {
             let before = self.reached();
             if self.links(back, &found.page) {
                 let end = back.row + found.facts.rows;
-                self.announce(back, found.facts)?;
+                self.record_facts(back, found.facts)?;
                 self.absorb(back, found)?;
                 if let Some(reading) = &mut self.reading {
                     reading.fall_back(end);
@@ -610,8 +610,8 @@ impl<D: PageDecoder> PageReader<D> {
             // Any progress restarts the count of attempts.
             tried = if self.reached() != before { 0 } else { tried + 1 };
         }
-        self.announce(span, answer.facts)?;
-        self.absorb(span, answer)
+        self.record_facts(range, answer.facts)?;
+        self.absorb(range, answer)
     }
 
     /// True if a response says that paging reaches no further, since the rows before were returned for the same query.
@@ -624,37 +624,37 @@ impl<D: PageDecoder> PageReader<D> {
         self.reading.as_ref().map_or((0, 0), |reading| (reading.proof.chain.received(), reading.row()))
     }
 
-    fn links(&mut self, span: Span, page: &D::Page) -> bool {
+    fn links(&mut self, range: RowRange, page: &D::Page) -> bool {
         match (&mut self.reading, rows(page)) {
-            (Some(reading), Some(rows)) => reading.links(span, rows),
+            (Some(reading), Some(rows)) => reading.links(range, rows),
             _ => true,
         }
     }
 
-    fn announce(&mut self, span: Span, facts: PageFacts) -> Result<()> {
-        self.check_window(span, &facts)?;
+    fn record_facts(&mut self, range: RowRange, facts: PageFacts) -> Result<()> {
+        self.check_window(range, &facts)?;
         let Some(reading) = &mut self.reading else { return Ok(()) };
         // A total from a page that should have rows but has none is not believed.
-        if facts.rows > 0 || facts.total.is_none_or(|total| total <= span.row) {
-            reading.announce(facts.total);
+        if facts.rows > 0 || facts.total.is_none_or(|total| total <= range.row) {
+            reading.record_total(facts.total);
         }
         reading.hint(facts.hint, facts.beside);
         reading.check_depth()
     }
 
     /// Takes the new rows of a page.
-    fn absorb(&mut self, span: Span, answer: PageAnswer<D::Page>) -> Result<()> {
+    fn absorb(&mut self, range: RowRange, answer: PageAnswer<D::Page>) -> Result<()> {
         let PageAnswer { page, facts, memory, more, call } = answer;
-        self.check_times(span, &page)?;
+        self.check_times(range, &page)?;
         if let (Some(ids), Some(traits)) = (page.ids(), page.traits()) {
-            self.known.take(ids, traits).map_err(|error| error.at(self.place(span)))?;
+            self.known.take(ids, traits).map_err(|error| error.at(self.place(range)))?;
         }
         self.last_call = call.or(self.last_call);
         self.largest = self.largest.max(facts.rows);
         self.more = page.more().map(str::to_owned).or(more);
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         let Some(reading) = &mut self.reading else { return Ok(()) };
-        let taken = reading.take(span, facts.rows, rows(&page))?;
+        let taken = reading.take(range, facts.rows, rows(&page))?;
         // A page that names itself names no other, unless the service keeps the place.
         match taken.as_ref().is_some_and(|taken| taken.new == 0) {
             true => self.followed.extend(self.cursor.take()),
@@ -679,7 +679,7 @@ impl<D: PageDecoder> PageReader<D> {
             return self.report_lacking();
         }
         self.arrived += taken.keep.iter().filter(|keep| **keep).count() as u64;
-        let repeats = u64::from(taken.doubles > 0 && span.row > 0 && reading.overlaps());
+        let repeats = u64::from(taken.doubles > 0 && range.row > 0 && reading.overlaps());
         let doubles = taken.doubles.saturating_sub(repeats);
         self.scan.doubles.fetch_add(doubles, Ordering::Relaxed);
         self.scan.edited.fetch_add(taken.edited, Ordering::Relaxed);
@@ -694,7 +694,7 @@ impl<D: PageDecoder> PageReader<D> {
         self.drop_strays(&page, &mut taken.keep);
         // They count as some of the rows that a limit asked for.
         if let Some(at) = self.stray.filter(|_| satisfied && !self.window.is_wider()) {
-            return Err(self.outside(span, at));
+            return Err(self.outside(range, at));
         }
         self.distinct += taken.keep.iter().filter(|keep| **keep).count() as u64;
         self.release(&page, &mut taken.keep);
@@ -706,7 +706,7 @@ impl<D: PageDecoder> PageReader<D> {
         // A reader that may stop early would never see the page that shows whether this one lacks rows.
         let stops = self.prefetch == Prefetch::OnDemand && self.sort.is_some() && self.windows_read == 1;
         let doubted =
-            stops && span.row == 0 && self.reading.as_ref().is_some_and(|reading| reading.is_short(span, facts));
+            stops && range.row == 0 && self.reading.as_ref().is_some_and(|reading| reading.is_short(range, facts));
         if doubted {
             self.doubted = Some((page, memory));
         } else {
@@ -741,13 +741,13 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Checks that the window that the service reports covers the requested period.
-    fn check_window(&mut self, span: Span, facts: &PageFacts) -> Result<()> {
+    fn check_window(&mut self, range: RowRange, facts: &PageFacts) -> Result<()> {
         let spec = &self.client.profile().window;
         let words = self.window.words.as_deref().or(self.plan.duration.as_deref());
         let asked = words.and_then(|words| RequestedWindow::of(spec, words, self.zone));
         let now = self.client.time_of_service();
         let exceeds = RequestedWindow::check_mentions(asked, facts.window, facts.as_of, now);
-        let exceeds = exceeds.map_err(|error| error.at(self.place(span)))?;
+        let exceeds = exceeds.map_err(|error| error.at(self.place(range)))?;
         self.window.exceeded |= exceeds;
         self.history.exceeded |= exceeds;
         Ok(())
@@ -755,7 +755,7 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Checks that a response to a relative period has no mentions, and counts none, from well before it: the service ignores the
     /// period. If the service reports the window of its response, that is checked instead.
-    fn check_period(&self, span: Span, answer: &PageAnswer<D::Page>) -> Result<()> {
+    fn check_period(&self, range: RowRange, answer: &PageAnswer<D::Page>) -> Result<()> {
         let words = self.plan.duration.as_deref().filter(|_| self.window.instants.is_none());
         let earliest = words.filter(|_| answer.facts.window.is_none()).and_then(|words| self.client.earliest(words));
         let counted = answer.facts.counted_days.and_then(|days| days.first_end);
@@ -766,7 +766,7 @@ impl<D: PageDecoder> PageReader<D> {
         let message = format!("the response has or counts mentions of {at}, but `{words}` was requested");
         Err(Error::new(ErrorKind::Contradiction, message)
             .advice("the service ignores the period: check [window] in the profile")
-            .at(self.place(span)))
+            .at(self.place(range)))
     }
 
     /// True if the first rows of a sort order are wanted, and no proof at the end judges the others.
@@ -777,7 +777,7 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Checks that the first rows of a sort order are not those of a part of the mentions, by the numbers of their response: overview
     /// and timeline do not both count more than its total, and no day of the timeline is outside of the window.
-    fn check_beside_first(&self, span: Span, facts: PageFacts) -> Result<()> {
+    fn check_beside_first(&self, range: RowRange, facts: PageFacts) -> Result<()> {
         if !self.wants_first() {
             return Ok(());
         }
@@ -787,7 +787,7 @@ impl<D: PageDecoder> PageReader<D> {
                 "the total of the response is {total}, but its overview and timeline both count {count}: its first mentions may be \
                  those of a part"
             );
-            return Err(Error::new(ErrorKind::Contradiction, message).advice(evidence::WHICH).at(self.place(span)));
+            return Err(Error::new(ErrorKind::Contradiction, message).advice(evidence::WHICH).at(self.place(range)));
         }
         // A response may cover more than the window, and report it.
         let told = facts.window.map(|(from, to)| (from.timestamp_micros(), to.timestamp_micros()));
@@ -814,7 +814,7 @@ impl<D: PageDecoder> PageReader<D> {
                 "the service uses another window than requested, or its timeline has other buckets: check [window] and \
                  tables.volume in the profile, or set days = false in [counts]",
             )
-            .at(self.place(span)))
+            .at(self.place(range)))
     }
 
     /// Microseconds by which the labels of days may differ from the instants at which these begin. `instants`: set if the labels have
@@ -828,7 +828,7 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Checks that the first of mentions sorted by time is of the day with which the timeline of its response begins or ends. A
     /// service that sorts each page alone would return any mentions as the first ones.
-    fn check_first(&self, span: Span, answer: &PageAnswer<D::Page>) -> Result<()> {
+    fn check_first(&self, range: RowRange, answer: &PageAnswer<D::Page>) -> Result<()> {
         let PageFacts { total, beside: Beside { overview, timeline, .. }, counted_days, .. } = answer.facts;
         // Numbers that differ count other mentions, and a timeline alone may ignore the filters.
         let mut counts = [total, overview].into_iter().flatten().peekable();
@@ -836,7 +836,7 @@ impl<D: PageDecoder> PageReader<D> {
         let agrees = !alone && counts.clone().all(|count| Some(count) == timeline);
         // Without filters, a timeline that counts more has mentions that the pages may lack.
         let more = self.plan.filters.is_empty() && self.wants_first() && counts.all(|count| Some(count) < timeline);
-        let (Some(order), Some(days), true) = (self.order, counted_days, (agrees || more) && span.row == 0) else {
+        let (Some(order), Some(days), true) = (self.order, counted_days, (agrees || more) && range.row == 0) else {
             return Ok(());
         };
         let Some(first) = answer.page.times().and_then(<[i64]>::first).copied() else { return Ok(()) };
@@ -857,17 +857,17 @@ impl<D: PageDecoder> PageReader<D> {
                 "the service does not sort all mentions by time, or its timeline has other buckets: check [sort] and \
                      tables.volume in the profile",
             )
-            .at(self.place(span)))
+            .at(self.place(range)))
     }
 
     /// Checks that a response contains no mentions outside the requested period. A service that ignores the period would
     /// return others instead, or those of one period for several.
-    fn check_times(&self, span: Span, page: &D::Page) -> Result<()> {
+    fn check_times(&self, range: RowRange, page: &D::Page) -> Result<()> {
         let mut outside = page.times().into_iter().flatten().filter(|at| !self.window.may_have(**at));
-        outside.next().map_or(Ok(()), |at| Err(self.outside(span, *at)))
+        outside.next().map_or(Ok(()), |at| Err(self.outside(range, *at)))
     }
 
-    fn outside(&self, span: Span, at: i64) -> Error {
+    fn outside(&self, range: RowRange, at: i64) -> Error {
         let shift = self.window.wider.or(self.window.instants).map(|(from, to)| {
             let (distance, side) = if at < from { (from - at, "before its start") } else { (at - to, "after its end") };
             let (instant, minutes) = (DateTime::from_timestamp_micros(at).unwrap_or_default(), distance / 60_000_000);
@@ -879,11 +879,11 @@ impl<D: PageDecoder> PageReader<D> {
                 "the service ignores the period or interprets it differently: check the profile's [window], and `zone` of the \
                  column if its times have no zone",
             )
-            .at(self.place(span))
+            .at(self.place(range))
     }
 
-    fn place(&self, span: Span) -> Place {
-        Place { aid: self.plan.aid.clone(), row: Some(span.row), ..Place::default() }
+    fn place(&self, range: RowRange) -> Place {
+        Place { aid: self.plan.aid.clone(), row: Some(range.row), ..Place::default() }
     }
 
     /// Emits the row that was withheld: as the page repeats it, or as it was received if that is the newer version.
@@ -1007,17 +1007,17 @@ impl<D: PageDecoder> PageReader<D> {
         let known = reading.proof.chain.at_edge(scattered);
         let others = if scattered { Ids::default() } else { known.clone() };
         self.windows.push(Window { known, scattered, shared: self.window.shared, ..window });
-        self.part = Some(Part {
+        self.near_side = Some(NearSide {
             instants: near,
             shared: Some(edge).filter(|_| !spec.is_half_open()),
             received,
             // A total that another count exceeds is not the one of both sides.
-            announced: reading.proof.total().filter(|_| reading.proof.above().is_none()),
+            total: reading.proof.total().filter(|_| reading.proof.above().is_none()),
             steady: reading.proof.is_steady(),
             proof: match () {
-                () if reading.proof.is_firm() => PartProof::Links,
-                () if reading.proof.is_proven() => PartProof::Totals,
-                () => PartProof::None,
+                () if reading.proof.is_firm() => SideProof::Links,
+                () if reading.proof.is_proven() => SideProof::Totals,
+                () => SideProof::None,
             },
             // Rows at the edge belong to the other side.
             known: reading.proof.chain.into_known().difference(&others).copied().collect(),
@@ -1026,25 +1026,25 @@ impl<D: PageDecoder> PageReader<D> {
     }
 
     /// Decides from the total of the far side whether the near side of a cut is complete. If not, it is read again.
-    fn settle(&mut self, part: Part, rest: Option<u64>) -> Result<bool> {
-        let sum = part.announced.zip(rest.and_then(|rest| part.received.checked_add(rest)));
+    fn settle(&mut self, side: NearSide, rest: Option<u64>) -> Result<bool> {
+        let sum = side.total.zip(rest.and_then(|rest| side.received.checked_add(rest)));
         let agree = match sum {
             // If the rest was requested with a wider window, its total may include other rows.
-            Some((announced, sum)) if self.window.is_wider() => (sum < announced).then_some(false),
-            sum => sum.map(|(announced, sum)| announced == sum),
+            Some((total, sum)) if self.window.is_wider() => (sum < total).then_some(false),
+            sum => sum.map(|(total, sum)| total == sum),
         };
-        let whole = match part.proof {
+        let whole = match side.proof {
             // Unchanged totals that disagree contradict even links.
-            PartProof::Links => agree != Some(false) || !part.steady,
-            PartProof::Totals => agree == Some(true),
-            PartProof::None => false,
+            SideProof::Links => agree != Some(false) || !side.steady,
+            SideProof::Totals => agree == Some(true),
+            SideProof::None => false,
         };
         if whole {
             return Ok(true);
         }
         let spec = &self.client.profile().window;
-        let Some(again) = Window::part(spec, self.zone, part.instants, part.known, true) else {
-            let received = part.received;
+        let Some(again) = Window::part(spec, self.zone, side.instants, side.known, true) else {
+            let received = side.received;
             let reason =
                 format!("{received} distinct mentions received, and this part of the window cannot be read again");
             match self.reading.as_ref().is_some_and(Reading::follows_cursors) {
@@ -1061,7 +1061,7 @@ impl<D: PageDecoder> PageReader<D> {
         let known = self.reading.take().map(|reading| reading.proof.chain.into_known()).unwrap_or_default();
         let far = std::mem::take(&mut self.window);
         self.windows.push(Window { known, ..far });
-        self.windows.push(Window { shared: part.shared, ..again });
+        self.windows.push(Window { shared: side.shared, ..again });
         Ok(false)
     }
 
@@ -1076,10 +1076,10 @@ impl<D: PageDecoder> PageReader<D> {
         let largest = self.largest.min(requested);
         let page = if whole { size.min(requested / PART).max(largest) } else { size.max(largest) };
         // A total may be capped, which only its parts show.
-        let most = self.announced.filter(|_| !self.history.cut).unwrap_or(u64::MAX);
+        let most = self.first_total.filter(|_| !self.history.cut).unwrap_or(u64::MAX);
         // Without a total, several empty pages show an end. Where pages share no row, each part of a cut window needs them twice.
         let adjacent = !self.client.profile().offset.reaches_any_row();
-        let ends = if self.history.cut && self.announced.is_none() && adjacent { 2 } else { 1 };
+        let ends = if self.history.cut && self.first_total.is_none() && adjacent { 2 } else { 1 };
         self.asked.load(Ordering::Relaxed) >= evidence::allowance(self.arrived.min(most), page, ends)
     }
 
@@ -1088,14 +1088,14 @@ impl<D: PageDecoder> PageReader<D> {
         let rounded = self.reading.take().is_some_and(|reading| reading.proof.may_be_rounded());
         self.queue = FuturesOrdered::new();
         self.windows.clear();
-        self.part = None;
+        self.near_side = None;
         self.flush();
         self.whole = None;
-        let announced = self.announced.map_or_else(|| "no total".to_owned(), |total| total.to_string());
+        let reported = self.first_total.map_or_else(|| "no total".to_owned(), |total| total.to_string());
         let (distinct, asked) = (self.distinct, self.asked.load(Ordering::Relaxed));
         let reason = format!(
             "{distinct} distinct mentions received in {asked} requests, more than three passes take; the service reports \
-             {announced}"
+             {reported}"
         );
         self.incomplete_because(reason, if rounded { evidence::ROUNDED } else { evidence::LEFT_OUT })
     }
@@ -1122,7 +1122,7 @@ impl<D: PageDecoder> PageReader<D> {
         if agrees || limited || !(self.history.cut || resolved) || !self.history.missing.is_empty() {
             return Ok(());
         }
-        let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: 1 }).await;
+        let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, RowRange { row: 0, size: 1 }).await;
         let facts = answer?.facts;
         let Some(now) = self.counted(facts).map(|total| facts.beside.most(total)) else { return Ok(()) };
         // As many as came or went between the two counts may be missing, but no more.
@@ -1162,7 +1162,7 @@ impl<D: PageDecoder> PageReader<D> {
         let Some(Window { words, .. }) = Window::part(spec, self.zone, around, Ids::default(), false) else {
             return Ok(());
         };
-        let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, Span { row: 0, size: pages.size }).await;
+        let (_, answer) = self.ask_of(Arc::clone(&self.plan), words, RowRange { row: 0, size: pages.size }).await;
         let PageAnswer { page, facts, .. } = answer?;
         let whole = facts.total.map_or(facts.rows < pages.size, |total| total <= facts.rows);
         if whole && page.times().is_some_and(|times| !times.contains(&from)) {
@@ -1176,7 +1176,7 @@ impl<D: PageDecoder> PageReader<D> {
         );
         Err(Error::new(ErrorKind::Contradiction, message)
             .advice("the service's windows exclude their start: check [window] in the profile")
-            .at(self.place(Span { row: 0, size: 0 })))
+            .at(self.place(RowRange { row: 0, size: 0 })))
     }
 
     /// Confirms the end of a window at a round number of rows, where services stop to page: mentions in the opposite order have
@@ -1194,8 +1194,8 @@ impl<D: PageDecoder> PageReader<D> {
         if let (Some(opposite), Some(pages)) = (opposite, self.plan.pages) {
             let direction = opposite.direction;
             let plan = RequestPlan { sort: Some(opposite.value.clone()), ..RequestPlan::clone(&self.plan) };
-            let span = Span { row: 0, size: pages.size.min(CONFIRMING) };
-            let (_, answer) = self.ask_of(Arc::new(plan), self.window.words.clone(), span).await;
+            let range = RowRange { row: 0, size: pages.size.min(CONFIRMING) };
+            let (_, answer) = self.ask_of(Arc::new(plan), self.window.words.clone(), range).await;
             let page = answer?.page;
             confirmed = self
                 .reading
@@ -1203,7 +1203,7 @@ impl<D: PageDecoder> PageReader<D> {
                 .is_some_and(|reading| rows(&page).is_some_and(|rows| reading.is_reached_by(rows, direction)));
         } else if profile.counted_total().is_some() {
             let plan = PageRequest::overview(RequestPlan::clone(&self.plan)).plan;
-            let (_, answer) = self.ask_of(plan, self.window.words.clone(), Span { row: 0, size: 0 }).await;
+            let (_, answer) = self.ask_of(plan, self.window.words.clone(), RowRange { row: 0, size: 0 }).await;
             let facts = answer?.facts;
             if let Some(reading) = &mut self.reading {
                 reading.hint(facts.hint, facts.beside);
@@ -1227,7 +1227,7 @@ impl<D: PageDecoder> PageReader<D> {
     /// Checks the place of a mention that was received, if further pages contain none that are new although more are wanted. If it
     /// is at another place, the pages lack mentions before it; otherwise paging reaches no further.
     async fn check_place(&mut self, row: u64, id: u64) -> Result<()> {
-        let (_, answer) = self.ask(Span { row, size: 1 }).await;
+        let (_, answer) = self.ask(RowRange { row, size: 1 }).await;
         let PageAnswer { page, facts, .. } = answer?;
         let Some(reading) = &mut self.reading else { return Ok(()) };
         reading.note_place_checked();
@@ -1261,7 +1261,7 @@ impl<D: PageDecoder> PageReader<D> {
         let (Some(more), Some(reading)) = (self.more.take(), &self.reading) else { return Ok(()) };
         let (row, total) = (reading.row(), reading.proof.total());
         let nameless = reading.follows_cursors() && self.cursor.is_none();
-        let behind = match self.ask(Span { row, size: reading.stride() }).await.1 {
+        let behind = match self.ask(RowRange { row, size: reading.stride() }).await.1 {
             _ if nameless => "it names no next page",
             Ok(PageAnswer { page, facts, .. }) if facts.rows == 0 && page.more().is_none() => return Ok(()),
             Ok(PageAnswer { facts, .. }) if facts.rows == 0 => "none come",
@@ -1371,8 +1371,8 @@ fn hidden_behind(skip: u64, facts: PageFacts) -> Option<String> {
 }
 
 /// Checks that a response has no mentions behind its total.
-fn check_offset(skip: u64, span: Span, facts: PageFacts) -> Result<()> {
-    let Some(total) = facts.total.filter(|total| skip > 0 && facts.rows > 0 && span.row + facts.rows > *total) else {
+fn check_offset(skip: u64, range: RowRange, facts: PageFacts) -> Result<()> {
+    let Some(total) = facts.total.filter(|total| skip > 0 && facts.rows > 0 && range.row + facts.rows > *total) else {
         return Ok(());
     };
     let message =

@@ -1,7 +1,7 @@
 //! Reading of one window: the policy decides what to request next, the proof whether all of it was received.
 //!
 //! ```text
-//! first page ─▶ total ─▶ spans (policy) ─▶ each page linked (proof), or re-read from further back
+//! first page ─▶ total ─▶ ranges (policy) ─▶ each page linked (proof), or re-read from further back
 //!                           │                             │
 //!                           └ depth or memory: cut        └ end seen, count agrees ─▶ complete
 //!                                                           else another pass, careful ─▶ … ─▶ incomplete
@@ -13,7 +13,7 @@
 use super::PageFacts;
 use super::continuity::{Rows, Taken};
 use super::ids::{Ids, Known};
-use super::page_policy::{PagePolicy, Seen, Span, within};
+use super::page_policy::{PagePolicy, RowRange, Seen, within};
 use super::proof::{Proof, Verdict};
 use crate::client::evidence;
 use crate::client::verdict::Claims;
@@ -82,14 +82,14 @@ impl Reading {
 
     /// Switches to adjacent pages if this one, requested from a row within the first page on, is the first page: the service rounds
     /// offsets down to multiples of the page size. Returns true if so.
-    pub(super) fn aligns(&mut self, span: Span, rows: Option<Rows<'_>>) -> bool {
+    pub(super) fn aligns(&mut self, range: RowRange, rows: Option<Rows<'_>>) -> bool {
         let first = self.proof.first_page();
-        let within = span.row > self.policy.pages.skip && span.row < self.policy.pages.skip + first.len() as u64;
-        let again = first.len() > 1 && first.len() as u64 == span.size && rows.is_some_and(|rows| rows.ids == first);
+        let within = range.row > self.policy.pages.skip && range.row < self.policy.pages.skip + first.len() as u64;
+        let again = first.len() > 1 && first.len() as u64 == range.size && rows.is_some_and(|rows| rows.ids == first);
         if self.policy.is_aligned() || self.policy.pages.skip > 0 || !within || !again {
             return false;
         }
-        self.policy.align(span.size);
+        self.policy.align(range.size);
         true
     }
 
@@ -146,8 +146,8 @@ impl Reading {
     }
 
     /// Records a total.
-    pub(super) fn announce(&mut self, total: Option<u64>) {
-        self.proof.announce(total);
+    pub(super) fn record_total(&mut self, total: Option<u64>) {
+        self.proof.record_total(total);
     }
 
     /// Records the approximate number of rows, and the number by other counts in the response.
@@ -186,31 +186,31 @@ impl Reading {
         self.policy.requests(self.proof.total())
     }
 
-    /// Returns the first span of a pass.
-    pub(super) fn first(&self) -> Span {
+    /// Returns the first range of a pass.
+    pub(super) fn first(&self) -> RowRange {
         self.policy.first()
     }
 
-    /// Returns up to `most` spans after the first one, if this many rows are expected and pages need not be read one after another.
-    pub(super) fn early_spans(&mut self, expected: u64, most: usize) -> Vec<Span> {
+    /// Returns up to `most` ranges after the first one, if this many rows are expected and pages need not be read one after another.
+    pub(super) fn early_ranges(&mut self, expected: u64, most: usize) -> Vec<RowRange> {
         let early = !self.one_by_one && !self.proof.chain.is_careful() && expected <= FORGET;
-        if early { self.policy.early_spans(expected, most) } else { Vec::new() }
+        if early { self.policy.early_ranges(expected, most) } else { Vec::new() }
     }
 
-    /// Returns how many of the early spans are needed, now that the first page has arrived. The next span follows the last of
+    /// Returns how many of the early ranges are needed, now that the first page has arrived. The next range follows the last of
     /// them.
-    pub(super) fn confirm_early(&mut self, spans: impl Iterator<Item = Span>) -> usize {
+    pub(super) fn confirm_early(&mut self, ranges: impl Iterator<Item = RowRange>) -> usize {
         let goes_on = !self.satisfied() && !self.proof.ends(&self.policy) && !self.wants_cut();
         let careful = self.one_by_one || self.proof.chain.is_careful() || self.proof.stalls();
         match goes_on && !careful {
-            true => self.policy.confirm_early(spans, self.proof.total()),
+            true => self.policy.confirm_early(ranges, self.proof.total()),
             false => 0,
         }
     }
 
-    /// Returns the next span of the pass. `None` if the pages in flight have to arrive first, or if there is nothing
+    /// Returns the next range of the pass. `None` if the pages in flight have to arrive first, or if there is nothing
     /// more to request.
-    pub(super) fn next_span(&mut self, idle: bool) -> Option<Span> {
+    pub(super) fn next_range(&mut self, idle: bool) -> Option<RowRange> {
         if self.satisfied() || self.proof.ends(&self.policy) || self.wants_cut() {
             return None;
         }
@@ -251,14 +251,14 @@ impl Reading {
     }
 
     /// True if a page links to those before it.
-    pub(super) fn links(&mut self, span: Span, rows: Rows<'_>) -> bool {
-        self.proof.links(&self.policy, span, rows)
+    pub(super) fn links(&mut self, range: RowRange, rows: Rows<'_>) -> bool {
+        self.proof.links(&self.policy, range, rows)
     }
 
-    /// Returns the span to read for a page that does not link. `tried` attempts have failed so far; `None` after enough
+    /// Returns the range to read for a page that does not link. `tried` attempts have failed so far; `None` after enough
     /// of them.
-    pub(super) fn repair(&mut self, span: Span, tried: u64) -> Option<Span> {
-        let back = self.policy.repair(span, tried, self.proof.chain.overlap);
+    pub(super) fn repair(&mut self, range: RowRange, tried: u64) -> Option<RowRange> {
+        let back = self.policy.repair(range, tried, self.proof.chain.overlap);
         if back.is_none() && self.policy.gives_up(tried) {
             self.proof.give_up_links();
         }
@@ -269,19 +269,19 @@ impl Reading {
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`] if a further page repeats the first one: the offset has no effect.
-    pub(super) fn take(&mut self, span: Span, got: u64, rows: Option<Rows<'_>>) -> Result<Option<Taken>> {
+    pub(super) fn take(&mut self, range: RowRange, got: u64, rows: Option<Rows<'_>>) -> Result<Option<Taken>> {
         // A page may have more rows than requested; the others come again.
-        let got = got.min(span.size);
+        let got = got.min(range.size);
         let total = self.proof.total();
-        let span = self.policy.stands_for(span, got, total);
+        let range = self.policy.stands_for(range, got, total);
         let Some(rows) = rows else {
             self.proof.passed(got);
-            self.policy.passed(span, got);
+            self.policy.passed(range, got);
             return Ok(None);
         };
         let first = self.proof.chain.received() == 0;
-        let taken = self.proof.take(&self.policy, span, got, rows)?;
-        self.policy.take(span, got, taken.new, first, self.proof.last_page_repeats(), total);
+        let taken = self.proof.take(&self.policy, range, got, rows)?;
+        self.policy.take(range, got, taken.new, first, self.proof.last_page_repeats(), total);
         if self.proof.chain.overlap >= self.policy.stride() {
             self.proof.chain.loosen(rows);
         }
@@ -335,9 +335,9 @@ impl Reading {
 
     /// True if a page behind the last row may be refused because nothing follows that row: it is the last one by the total, or there is
     /// no total. Whether the row is the depth of paging instead is shown by [`may_be_depth`](Self::may_be_depth).
-    pub(super) fn may_have_ended(&self, span: Span) -> bool {
+    pub(super) fn may_have_ended(&self, range: RowRange) -> bool {
         let row = self.row();
-        let behind = row > self.policy.pages.skip && span.row >= row && !self.policy.follows_cursors();
+        let behind = row > self.policy.pages.skip && range.row >= row && !self.policy.follows_cursors();
         behind && self.proof.total().is_none_or(|total| row >= total)
     }
 
@@ -420,9 +420,9 @@ impl Reading {
     }
 
     /// True if a page has fewer rows than requested although more follow: the service has smaller pages, or leaves rows out.
-    pub(super) fn is_short(&self, span: Span, facts: PageFacts) -> bool {
-        let more = facts.total.is_some_and(|total| span.row + facts.rows < total);
-        self.policy.overlapping && more && facts.rows < span.size && !self.satisfied()
+    pub(super) fn is_short(&self, range: RowRange, facts: PageFacts) -> bool {
+        let more = facts.total.is_some_and(|total| range.row + facts.rows < total);
+        self.policy.overlapping && more && facts.rows < range.size && !self.satisfied()
     }
 
     /// True if the rows that the plan wants were received.

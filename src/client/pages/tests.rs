@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::continuity::{Chain, Link, Rows};
 use super::ids::Ids;
-use super::page_policy::Span;
+use super::page_policy::RowRange;
 use super::proof::Verdict;
 use super::reading::Reading;
 use super::window::Window;
@@ -31,24 +31,24 @@ fn timed<'r>(ids: &'r [u64], times: &'r [i64]) -> Rows<'r> {
 }
 
 /// Reads `rows` as a service would return them, all requested ahead. Returns the requests.
-fn read(reading: &mut Reading, rows: u64, clamp: u64) -> Vec<Span> {
-    let answer = |span: Span| -> Vec<u64> { (span.row..rows.min(span.row + span.size.min(clamp))).collect() };
+fn read(reading: &mut Reading, rows: u64, clamp: u64) -> Vec<RowRange> {
+    let answer = |range: RowRange| -> Vec<u64> { (range.row..rows.min(range.row + range.size.min(clamp))).collect() };
     let first = reading.first();
     let mut asked = vec![first];
-    reading.announce(Some(rows));
+    reading.record_total(Some(rows));
     let page = answer(first);
     reading.take(first, page.len() as u64, Some(ids(&page))).expect("rows are accepted");
     let mut queue = std::collections::VecDeque::new();
     loop {
-        while let Some(span) = reading.next_span(queue.is_empty()) {
-            queue.push_back(span);
-            asked.push(span);
+        while let Some(range) = reading.next_range(queue.is_empty()) {
+            queue.push_back(range);
+            asked.push(range);
         }
-        let Some(span) = queue.pop_front() else { return asked };
-        let page = answer(span);
+        let Some(range) = queue.pop_front() else { return asked };
+        let page = answer(range);
         let mut tried = 0;
-        while !reading.links(span, ids(&page)) {
-            let Some(back) = reading.repair(span, tried) else { break };
+        while !reading.links(range, ids(&page)) {
+            let Some(back) = reading.repair(range, tried) else { break };
             asked.push(back);
             let page = answer(back);
             if reading.links(back, ids(&page)) {
@@ -56,8 +56,8 @@ fn read(reading: &mut Reading, rows: u64, clamp: u64) -> Vec<Span> {
             }
             tried += 1;
         }
-        reading.announce(Some(rows));
-        reading.take(span, page.len() as u64, Some(ids(&page))).expect("rows are accepted");
+        reading.record_total(Some(rows));
+        reading.take(range, page.len() as u64, Some(ids(&page))).expect("rows are accepted");
     }
 }
 
@@ -73,8 +73,8 @@ proptest! {
         let need = rows.min(fetch.unwrap_or(u64::MAX));
         prop_assert_eq!(reading.end_of_pass(), Verdict::Complete);
         prop_assert!(reading.proof.chain.received() >= need);
-        prop_assert!(asked.iter().all(|span| span.size > 0 && span.size <= size));
-        prop_assert!(!aligned || asked.iter().all(|span| span.row % size == 0 || span.row == 0));
+        prop_assert!(asked.iter().all(|range| range.size > 0 && range.size <= size));
+        prop_assert!(!aligned || asked.iter().all(|range| range.row % size == 0 || range.row == 0));
         let overlap = u64::from(!aligned && size >= 5 && (ordered || fetch.is_none_or(|fetch| fetch >= rows)));
         // The last page is short, unless a limit was reached.
         let whole = fetch.is_none_or(|fetch| fetch > rows);
@@ -143,27 +143,27 @@ fn a_cut_leaves_the_last_instant_to_the_other_side() {
 #[test]
 fn the_first_page_again_is_no_progress() {
     let mut reading = reading(5, None, false, |_| {});
-    reading.announce(Some(20));
+    reading.record_total(Some(20));
     let page = [1, 2, 3, 4, 5];
     reading.take(reading.first(), 5, Some(ids(&page))).expect("rows are accepted");
-    let span = reading.next_span(true).expect("more");
-    assert_eq!(reading.take(span, 5, Some(ids(&page))).expect_err("again").kind(), ErrorKind::Contradiction);
+    let range = reading.next_range(true).expect("more");
+    assert_eq!(reading.take(range, 5, Some(ids(&page))).expect_err("again").kind(), ErrorKind::Contradiction);
 }
 
 #[test]
 fn after_the_first_page_again_pages_are_requested_one_at_a_time_until_one_has_new_rows() {
     let mut reading = reading(5, None, false, |_| {});
-    reading.announce(Some(40));
+    reading.record_total(Some(40));
     let page = [1, 2, 3, 4, 5];
     reading.take(reading.first(), 5, Some(ids(&page))).expect("rows are accepted");
-    let span = reading.next_span(true).expect("more");
-    assert!(reading.next_span(false).is_some());
+    let range = reading.next_range(true).expect("more");
+    assert!(reading.next_range(false).is_some());
     // The offset is rounded down, or ignored.
-    assert!(reading.aligns(span, Some(ids(&page))));
-    let span = reading.next_span(true).expect("more");
-    assert_eq!((span.row, reading.next_span(false)), (5, None));
-    reading.take(span, 5, Some(ids(&[6, 7, 8, 9, 10]))).expect("rows are accepted");
-    assert!(reading.next_span(true).is_some() && reading.next_span(false).is_some());
+    assert!(reading.aligns(range, Some(ids(&page))));
+    let range = reading.next_range(true).expect("more");
+    assert_eq!((range.row, reading.next_range(false)), (5, None));
+    reading.take(range, 5, Some(ids(&[6, 7, 8, 9, 10]))).expect("rows are accepted");
+    assert!(reading.next_range(true).is_some() && reading.next_range(false).is_some());
 }
 
 #[test]
@@ -171,18 +171,18 @@ fn a_scan_is_complete_only_when_rows_hang_together_and_are_as_many_as_there_are(
     let mut reading = reading(5, None, false, |_| {});
     for total in [6, 7] {
         // Rows were added or removed where pages had already been read.
-        reading.announce(Some(total));
-        reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
+        reading.record_total(Some(total));
+        reading.take(RowRange { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
     }
     let page = [5, 6];
-    assert!(reading.links(Span { row: 4, size: 5 }, ids(&page)));
-    reading.take(Span { row: 4, size: 5 }, 2, Some(ids(&page))).expect("rows are accepted");
+    assert!(reading.links(RowRange { row: 4, size: 5 }, ids(&page)));
+    reading.take(RowRange { row: 4, size: 5 }, 2, Some(ids(&page))).expect("rows are accepted");
     assert_eq!(reading.end_of_pass(), Verdict::Again);
-    reading.announce(Some(7));
-    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[7, 1, 2, 3, 4]))).expect("rows are accepted");
+    reading.record_total(Some(7));
+    reading.take(RowRange { row: 0, size: 5 }, 5, Some(ids(&[7, 1, 2, 3, 4]))).expect("rows are accepted");
     let page = [4, 5, 6];
-    assert!(reading.links(Span { row: 4, size: 5 }, ids(&page)));
-    reading.take(Span { row: 4, size: 5 }, 3, Some(ids(&page))).expect("rows are accepted");
+    assert!(reading.links(RowRange { row: 4, size: 5 }, ids(&page)));
+    reading.take(RowRange { row: 4, size: 5 }, 3, Some(ids(&page))).expect("rows are accepted");
     assert_eq!(reading.end_of_pass(), Verdict::Complete);
 }
 
@@ -190,8 +190,8 @@ fn a_scan_is_complete_only_when_rows_hang_together_and_are_as_many_as_there_are(
 fn passes_are_bounded() {
     let mut reading = reading(5, None, false, |_| {});
     for pass in 1..=3 {
-        reading.announce(Some(3));
-        reading.take(Span { row: 0, size: 5 }, 2, Some(ids(&[1, 2]))).expect("rows are accepted");
+        reading.record_total(Some(3));
+        reading.take(RowRange { row: 0, size: 5 }, 2, Some(ids(&[1, 2]))).expect("rows are accepted");
         let verdict = reading.end_of_pass();
         assert_eq!(matches!(verdict, Verdict::Incomplete(_)), pass == 3, "{verdict:?}");
     }
@@ -200,17 +200,17 @@ fn passes_are_bounded() {
 #[test]
 fn an_absurd_total_is_told_before_anything_is_allocated() {
     let mut reading = reading(100, None, false, |_| {});
-    reading.announce(Some(u64::MAX));
+    reading.record_total(Some(u64::MAX));
     assert!(reading.requests().is_some_and(|requests| requests > u64::MAX / 100));
-    assert!(reading.next_span(true).is_some());
+    assert!(reading.next_range(true).is_some());
 }
 
 #[test]
 fn an_end_at_the_depth_is_not_the_end() {
     let mut reading = reading(100, None, false, |profile| profile.depth.rows = Some(300));
-    reading.announce(Some(300));
+    reading.record_total(Some(300));
     assert!(reading.check_depth().is_ok());
-    reading.announce(Some(301));
+    reading.record_total(Some(301));
     assert_eq!(reading.check_depth().expect_err("too deep").kind(), ErrorKind::TooDeep);
     reading.set_cuttable(true);
     assert!(reading.check_depth().is_ok());
@@ -221,16 +221,16 @@ fn a_window_is_cut_before_its_ids_take_much_memory() {
     let mut reading = reading(10_000, None, false, |_| {});
     reading.set_cuttable(true);
     let rows = 1_000_000;
-    let (mut span, mut received) = (reading.first(), 0);
+    let (mut range, mut received) = (reading.first(), 0);
     while !reading.wants_cut() {
         assert!(received < 200_000, "no cut after 200,000 rows");
-        let page: Vec<u64> = (span.row..span.row + span.size).collect();
+        let page: Vec<u64> = (range.row..range.row + range.size).collect();
         let times: Vec<i64> = page.iter().map(|row| i64::try_from(*row).expect("fits") * 1_000_000).collect();
-        reading.announce(Some(rows));
-        reading.take(span, page.len() as u64, Some(timed(&page, &times))).expect("rows are accepted");
-        received = span.row + span.size;
-        if let Some(next) = reading.next_span(true) {
-            span = next;
+        reading.record_total(Some(rows));
+        reading.take(range, page.len() as u64, Some(timed(&page, &times))).expect("rows are accepted");
+        received = range.row + range.size;
+        if let Some(next) = reading.next_range(true) {
+            range = next;
         }
     }
     assert!((100_000..120_000).contains(&received), "{received}");
@@ -244,12 +244,12 @@ fn a_window_is_cut_before_its_ids_take_much_memory() {
 #[test]
 fn as_many_rows_as_there_are_do_not_make_an_end_that_was_not_seen() {
     let mut reading = reading(5, None, false, |_| {});
-    reading.announce(Some(9));
-    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
+    reading.record_total(Some(9));
+    reading.take(RowRange { row: 0, size: 5 }, 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
     // The first row was deleted, and so were others that were never received.
     let page = [2, 3, 4, 5, 6];
-    reading.announce(Some(6));
-    reading.take(Span { row: 0, size: 5 }, 5, Some(ids(&page))).expect("rows are accepted");
+    reading.record_total(Some(6));
+    reading.take(RowRange { row: 0, size: 5 }, 5, Some(ids(&page))).expect("rows are accepted");
     assert_eq!(reading.proof.chain.received(), 6);
     assert_eq!(reading.end_of_pass(), Verdict::Again);
 }
@@ -263,9 +263,9 @@ fn without_total(size: u64) -> Reading {
 fn pass(reading: &mut Reading, pages: &[&[u64]]) -> Verdict {
     let mut next = Some(reading.first());
     for page in pages {
-        let span = next.expect("another page is requested");
-        reading.take(span, page.len() as u64, Some(ids(page))).expect("rows are accepted");
-        next = reading.next_span(true);
+        let range = next.expect("another page is requested");
+        reading.take(range, page.len() as u64, Some(ids(page))).expect("rows are accepted");
+        next = reading.next_range(true);
     }
     assert_eq!(next, None, "no more is requested");
     reading.end_of_pass()
@@ -294,14 +294,14 @@ fn rows_of_the_anchors_instant_may_change_places_and_what_comes_again_may_end_an
 }
 
 #[test]
-fn an_announced_number_tells_whether_the_window_will_be_cut_and_whether_it_stood_still() {
+fn a_reported_total_tells_whether_the_window_will_be_cut_and_whether_it_stood_still() {
     let mut deep = reading(100, None, false, |profile| profile.depth.rows = Some(300));
     let mut plain = reading(100, None, false, |_| {});
     for (reading, most) in [(&mut deep, 300), (&mut plain, 100_000)] {
-        assert!(!reading.will_be_cut(), "no total was announced yet");
-        reading.announce(Some(most));
+        assert!(!reading.will_be_cut(), "no total was reported yet");
+        reading.record_total(Some(most));
         assert!(reading.proof.is_steady() && !reading.will_be_cut());
-        reading.announce(Some(most + 1));
+        reading.record_total(Some(most + 1));
         assert!(!reading.proof.is_steady() && reading.will_be_cut());
     }
 }
@@ -335,9 +335,9 @@ fn what_may_lie_behind_the_depth_is_told_without_a_total_too() {
     profile.depth.rows = Some(100);
     let pages = Pages { size: 100, skip: 100, fetch: None, ordered: false };
     let mut behind = Reading::new(pages, &profile, Some(Direction::Asc), Some(Grid::Steps(1_000_000)), Ids::default());
-    behind.announce(Some(100));
+    behind.record_total(Some(100));
     assert!(behind.check_depth().is_ok(), "all rows were skipped");
-    behind.announce(Some(101));
+    behind.record_total(Some(101));
     assert_eq!(behind.check_depth().expect_err("one more").kind(), ErrorKind::TooDeep);
 }
 
@@ -345,23 +345,23 @@ fn what_may_lie_behind_the_depth_is_told_without_a_total_too() {
 fn pages_that_are_counted_are_asked_for_whole_and_rows_no_more_than_are_wanted() {
     // In any other size, the page after the first 100 rows would be another one.
     let mut counted = reading(100, Some(150), false, |profile| profile.offset.unit = OffsetUnit::Page);
-    counted.announce(Some(1_000));
+    counted.record_total(Some(1_000));
     let page: Vec<u64> = (0..100).collect();
     counted.take(counted.first(), 100, Some(ids(&page))).expect("rows are accepted");
-    assert_eq!(counted.next_span(true), Some(Span { row: 100, size: 100 }));
+    assert_eq!(counted.next_range(true), Some(RowRange { row: 100, size: 100 }));
     // A duplicate is compensated for.
     let mut rows = reading(5, Some(7), true, |_| {});
-    rows.announce(Some(20));
+    rows.record_total(Some(20));
     rows.take(rows.first(), 5, Some(ids(&[1, 2, 2, 3, 4]))).expect("rows are accepted");
-    assert_eq!(rows.next_span(true), Some(Span { row: 4, size: 4 }));
+    assert_eq!(rows.next_range(true), Some(RowRange { row: 4, size: 4 }));
 }
 
 #[test]
 fn a_counted_page_that_is_short_does_not_link_and_neither_does_what_follows_it() {
     let mut reading = reading(5, None, false, |profile| profile.offset.unit = OffsetUnit::Page);
-    reading.announce(Some(20));
+    reading.record_total(Some(20));
     reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
-    let (second, third) = (Span { row: 5, size: 5 }, Span { row: 10, size: 5 });
+    let (second, third) = (RowRange { row: 5, size: 5 }, RowRange { row: 10, size: 5 });
     assert!(reading.links(second, ids(&[6, 7, 8, 9, 10])));
     assert!(!reading.links(second, ids(&[6, 7, 8])));
     reading.take(second, 3, Some(ids(&[6, 7, 8]))).expect("rows are accepted");
@@ -371,11 +371,11 @@ fn a_counted_page_that_is_short_does_not_link_and_neither_does_what_follows_it()
 #[test]
 fn the_first_rows_and_an_empty_page_need_no_anchor() {
     let mut reading = reading(5, None, false, |_| {});
-    reading.announce(Some(20));
+    reading.record_total(Some(20));
     reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
-    assert!(reading.links(Span { row: 0, size: 5 }, ids(&[7, 8])));
-    assert!(reading.links(Span { row: 4, size: 5 }, ids(&[])));
-    assert!(!reading.links(Span { row: 4, size: 5 }, ids(&[7, 8])));
+    assert!(reading.links(RowRange { row: 0, size: 5 }, ids(&[7, 8])));
+    assert!(reading.links(RowRange { row: 4, size: 5 }, ids(&[])));
+    assert!(!reading.links(RowRange { row: 4, size: 5 }, ids(&[7, 8])));
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn a_full_page_that_ends_with_another_number_of_the_answer_is_not_the_end() {
     reading.hint(None, Beside { overview: Some(5), ..Beside::default() });
     reading.take(reading.first(), 5, Some(timed(&[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]))).expect("rows are accepted");
     // From the last completely received instant on.
-    assert_eq!(reading.next_span(true), Some(Span { row: 3, size: 5 }));
+    assert_eq!(reading.next_range(true), Some(RowRange { row: 3, size: 5 }));
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn the_rest_of_a_window_that_has_nothing_new_ends_with_a_short_page() {
     let known = Ids::from_iter([1, 2]);
     let mut rest = Reading::new(pages, &profile, Some(Direction::Asc), Some(Grid::Steps(1_000_000)), known).rest(5, 5);
     rest.take(rest.first(), 2, Some(timed(&[1, 2], &[10, 10]))).expect("rows are accepted");
-    assert_eq!(rest.next_span(true), None);
+    assert_eq!(rest.next_range(true), None);
 }
 
 #[test]
@@ -411,9 +411,9 @@ fn pages_that_share_no_row_are_believed_when_a_pass_has_all_rows_of_those_before
 #[test]
 fn a_short_page_at_the_end_says_nothing_about_the_size_of_pages() {
     let mut reading = reading(5, None, false, |profile| profile.page.beyond = Oversize::Clamped);
-    reading.announce(Some(8));
+    reading.record_total(Some(8));
     reading.take(reading.first(), 5, Some(ids(&[1, 2, 3, 4, 5]))).expect("rows are accepted");
-    reading.take(Span { row: 4, size: 5 }, 4, Some(ids(&[5, 6, 7, 8]))).expect("rows are accepted");
+    reading.take(RowRange { row: 4, size: 5 }, 4, Some(ids(&[5, 6, 7, 8]))).expect("rows are accepted");
     assert_eq!(reading.stride(), 5);
 }
 
@@ -425,7 +425,7 @@ fn pages_of_a_part_are_not_smaller_than_those_of_the_window_before_it_was_cut() 
     let part = |largest| {
         let grid = Some(Grid::Steps(1_000_000));
         let mut part = Reading::new(pages, &profile, Some(Direction::Asc), grid, Ids::default()).rest(20, largest);
-        part.announce(Some(40));
+        part.record_total(Some(40));
         part.take(part.first(), 4, Some(ids(&[1, 2, 3, 4]))).expect("rows are accepted");
         part.stride()
     };
@@ -438,9 +438,9 @@ fn a_depth_of_another_window_is_no_limit_of_the_first_page() {
     let reaching = |rows: u64| {
         let mut part = reading(100, None, false, |_| {}).reaching(Some(2));
         part.set_cuttable(true);
-        part.announce(Some(30));
+        part.record_total(Some(30));
         let first = part.first();
-        assert_eq!(first, Span { row: 0, size: 100 });
+        assert_eq!(first, RowRange { row: 0, size: 100 });
         let page: Vec<u64> = (0..rows).collect();
         let times: Vec<i64> = (0..30).take(page.len()).collect();
         part.take(first, rows, Some(timed(&page, &times))).expect("rows are accepted");
@@ -453,10 +453,10 @@ fn a_depth_of_another_window_is_no_limit_of_the_first_page() {
 #[test]
 fn a_short_page_before_an_empty_one_is_a_depth() {
     let mut reading = reading(100, None, false, |profile| profile.page.beyond = Oversize::Clamped);
-    reading.announce(Some(30));
+    reading.record_total(Some(30));
     reading.take(reading.first(), 2, Some(ids(&[1, 2]))).expect("rows are accepted");
     assert_eq!(reading.stride(), 2);
-    reading.take(Span { row: 1, size: 2 }, 1, Some(ids(&[2]))).expect("rows are accepted");
+    reading.take(RowRange { row: 1, size: 2 }, 1, Some(ids(&[2]))).expect("rows are accepted");
     reading.met_depth();
     assert_eq!(reading.stride(), 100);
 }
@@ -468,7 +468,7 @@ fn a_window_of_many_rows_is_cut_only_if_more_are_to_come() {
     for (total, cut) in [(100_000, false), (100_001, true)] {
         let mut reading = reading(100_000, None, false, |_| {});
         reading.set_cuttable(true);
-        reading.announce(Some(total));
+        reading.record_total(Some(total));
         reading.take(reading.first(), 100_000, Some(timed(&page, &times))).expect("rows are accepted");
         assert_eq!(reading.wants_cut(), cut, "{total} rows");
     }
@@ -536,19 +536,19 @@ fn rows_at_a_repeated_local_time_lie_on_one_side_of_a_cut() {
 #[test]
 fn a_page_that_is_shorter_than_those_before_shows_no_page_size() {
     let mut reading = reading(100, None, false, |_| {});
-    reading.announce(Some(1_605));
+    reading.record_total(Some(1_605));
     let page = |from: u64, to: u64| -> Vec<u64> { (from..to).collect() };
     reading.take(reading.first(), 100, Some(ids(&page(0, 100)))).expect("rows are accepted");
     for (row, end) in [(99, 120), (119, 121), (119, 121)] {
-        let span = Span { row, size: 100 };
-        reading.take(span, end - row, Some(ids(&page(row, end)))).expect("rows are accepted");
+        let range = RowRange { row, size: 100 };
+        reading.take(range, end - row, Some(ids(&page(row, end)))).expect("rows are accepted");
     }
     assert_eq!(reading.stride(), 100, "paging ends there, in pages of any size");
     // Pages that are as short from the first one on have that size.
     let mut clamped = self::reading(100, None, false, |_| {});
-    clamped.announce(Some(1_605));
+    clamped.record_total(Some(1_605));
     clamped.take(clamped.first(), 40, Some(ids(&page(0, 40)))).expect("rows are accepted");
-    clamped.take(Span { row: 39, size: 100 }, 40, Some(ids(&page(39, 79)))).expect("rows are accepted");
+    clamped.take(RowRange { row: 39, size: 100 }, 40, Some(ids(&page(39, 79)))).expect("rows are accepted");
     assert_eq!(clamped.stride(), 40);
 }
 
@@ -559,11 +559,11 @@ fn a_row_that_comes_again_after_a_short_numbered_page_shows_that_one_is_missing(
         let numbered = |profile: &mut Profile| profile.offset.unit = OffsetUnit::Page;
         let mut reading = reading(20, Some(30), true, numbered).stopping_early();
         let page = |from: u64, to: u64| -> Vec<u64> { (from..to).collect() };
-        reading.announce(Some(40));
+        reading.record_total(Some(40));
         reading.take(reading.first(), 19, Some(ids(&page(0, 19)))).expect("rows are accepted");
-        let span = reading.next_span(true).expect("a second page");
-        reading.announce(Some(40));
-        reading.take(span, 19, Some(ids(&page(second, second + 19)))).expect("rows are accepted");
+        let range = reading.next_range(true).expect("a second page");
+        reading.record_total(Some(40));
+        reading.take(range, 19, Some(ids(&page(second, second + 19)))).expect("rows are accepted");
         reading.lacks_rows()
     };
     assert!(lacks_rows(18));
@@ -588,16 +588,16 @@ fn numbers_of_one_response_that_differ_are_named() {
         (5_000, Beside { overview: Some(50), ..Beside::default() }, "5000, but its overview counts 50"),
     ] {
         let mut reading = reading(100, None, false, |_| {});
-        reading.announce(Some(total));
+        reading.record_total(Some(total));
         reading.hint(None, beside);
         reading.take(reading.first(), 50, Some(timed(&page, &times))).expect("rows are accepted");
-        assert_eq!(reading.next_span(true), None, "nothing more is requested");
+        assert_eq!(reading.next_range(true), None, "nothing more is requested");
         let Verdict::Contradiction(reason) = reading.end_of_pass() else { panic!("{total}: believed") };
         assert!(reason.contains(named), "{reason}");
         // If the window can be cut, what may follow is requested.
         let mut cuttable = self::reading(100, None, false, |_| {});
         cuttable.set_cuttable(true);
-        cuttable.announce(Some(total));
+        cuttable.record_total(Some(total));
         cuttable.hint(None, beside);
         cuttable.take(cuttable.first(), 50, Some(timed(&page, &times))).expect("rows are accepted");
         assert_eq!(cuttable.wants_cut(), total == 50, "{total}");
@@ -616,13 +616,13 @@ fn totals_that_take_turns_are_those_of_copies_that_differ() {
         let mut reading = reading(6, None, false, |_| {});
         reading.be_careful();
         let pages: [&[u64]; 3] = [&[0, 1, 2, 3, 4, 5], &[4, 5, 6, 7, 8, 9], &[8, 9, 10, 11]];
-        reading.announce(Some(totals[0]));
+        reading.record_total(Some(totals[0]));
         for (page, total) in pages.iter().zip(&totals[1..]) {
-            let span = Span { row: page[0], size: 6 };
+            let range = RowRange { row: page[0], size: 6 };
             let keys = &times[usize::try_from(page[0]).expect("a row")..][..page.len()];
-            assert!(reading.links(span, timed(page, keys)));
-            reading.announce(Some(*total));
-            reading.take(span, page.len() as u64, Some(timed(page, keys))).expect("rows are accepted");
+            assert!(reading.links(range, timed(page, keys)));
+            reading.record_total(Some(*total));
+            reading.take(range, page.len() as u64, Some(timed(page, keys))).expect("rows are accepted");
         }
         assert_eq!(reading.end_of_pass(), verdict, "{totals:?}");
     }
@@ -641,7 +641,7 @@ fn without_a_total_an_exact_count_of_the_window_is_not_outvoted() {
         let times: Vec<i64> = (0..100).collect();
         reading.take(reading.first(), 100, Some(timed(&page, &times))).expect("rows are accepted");
         for _ in 0..4 {
-            reading.take(Span { row: 99, size: 200 }, 1, Some(timed(&[99], &[99]))).expect("rows are accepted");
+            reading.take(RowRange { row: 99, size: 200 }, 1, Some(timed(&[99], &[99]))).expect("rows are accepted");
         }
         assert_eq!(reading.end_of_pass(), verdict, "{beside:?}");
     }

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-#[cfg(feature = "store")]
-use crate::client::estimates::Span;
 use crate::client::estimates::Total;
+#[cfg(feature = "store")]
+use crate::client::estimates::WindowInstants;
 use crate::request::RequestKey;
 
 /// Maximum number of remembered windows; more than a dashboard has.
@@ -71,7 +71,7 @@ impl Totals {
 
     /// The smallest of the totals of windows that contain another one. For estimates only.
     #[cfg(feature = "store")]
-    pub(in crate::client) fn limit(&self, within: &Span) -> Option<Total> {
+    pub(in crate::client) fn limit(&self, within: &WindowInstants) -> Option<Total> {
         Total::least_of(self.all().iter().flat_map(|totals| totals.values()), within)
     }
 

@@ -41,10 +41,11 @@ use super::checked::CheckedFiles;
 use super::file_columns::{FileColumns, placed};
 use super::words::search;
 use crate::error::{Error, ErrorKind};
+use crate::exec::merging::Merging;
 use crate::exec::opaque::{hidden_from_pruning, opaque};
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::scan_exec::sort_key;
-use crate::exec::stream::{Batches, Driver, Merging};
+use crate::exec::stream::{Batches, Driver};
 use crate::request::RequestPlan;
 use crate::store::{AID, DataFile, FromStore, Store, Stored, Subject, retyped, span_of};
 
@@ -69,7 +70,7 @@ pub(crate) enum FilesAt {
     Url(ObjectStoreUrl),
 }
 
-/// Reader of stored mentions from files.
+/// Scan of stored mentions in files.
 pub(super) struct FileScan<'s> {
     pub(super) config: &'s ScanConfig,
     /// Schema of the rows.
@@ -434,7 +435,7 @@ impl Driver {
         let stored = || parts.iter().flat_map(|part| &part.stored);
         let scan = FileScan {
             config: &self.config,
-            output: &self.reader.schema,
+            output: &self.converter.schema,
             from,
             at: FilesAt::Folder,
             runtime: Some(self.context.runtime_env()),
@@ -442,7 +443,7 @@ impl Driver {
             options: self.context.session_config().options(),
         };
         let mut sources = scan.sources(parts, matching)?;
-        let schema = Arc::clone(&self.reader.schema);
+        let schema = Arc::clone(&self.converter.schema);
         let rows: Arc<dyn ExecutionPlan> = match sources.len() {
             0 => return Ok(stream::empty().boxed()),
             1 => sources.remove(0),
@@ -479,12 +480,12 @@ impl Driver {
 
     /// Merges streams in the sort order of the scan.
     pub(super) fn merged(&self, rows: Vec<Batches>) -> Result<Batches> {
-        let schema = &self.reader.schema;
+        let schema = &self.converter.schema;
         let streams = rows
             .into_iter()
             .map(|rows| Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), rows)) as SendableRecordBatchStream);
         let merging = Merging::new(&self.context, self.config.mode.wanted());
-        Ok(merging.merge(streams.collect(), &self.config, &self.reader)?.boxed())
+        Ok(merging.merge(streams.collect(), &self.config, &self.converter)?.boxed())
     }
 }
 

@@ -10,7 +10,7 @@ use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::candidates::{is_limited, subject_of, terms};
-use super::stopped::{Window, runs, whole_days};
+use super::stopped::{FillWindow, runs, whole_days};
 use super::timeline::DailyCounts;
 use crate::client::is_round;
 use crate::decode::Decoded;
@@ -44,7 +44,7 @@ pub(in crate::exec) struct Fill {
     /// Order of time in which mentions arrive, if it is known.
     order: Option<Direction>,
     /// The window in which the read stopped with an error.
-    stopped: Mutex<Option<Window>>,
+    stopped: Mutex<Option<FillWindow>>,
     /// Instant up to which the data of the first page was complete.
     known_at: OnceLock<DateTime<Utc>>,
     /// Announces the read to other queries.
@@ -247,7 +247,7 @@ impl Fill {
 
     /// Records that a window was read completely. If its pages may be those of a limit, the days from the last mention on are not
     /// complete, unless the timeline counts them.
-    pub(super) fn note_complete(&self, window: &Window) {
+    pub(super) fn note_complete(&self, window: &FillWindow) {
         let shown = window.pages.shown();
         let capped = self.timeline.is_empty() && shown.may_be_capped();
         let complete = match capped {
@@ -272,12 +272,12 @@ impl Fill {
     }
 
     /// Records that the read stopped in a window.
-    pub(super) fn note_stopped(&self, window: Window) {
+    pub(super) fn note_stopped(&self, window: FillWindow) {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(window);
     }
 
     /// The window in which the read stopped, if it did.
-    pub(super) fn stopped_in(&self) -> Option<Window> {
+    pub(super) fn stopped_in(&self) -> Option<FillWindow> {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

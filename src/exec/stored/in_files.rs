@@ -56,7 +56,7 @@ pub(crate) struct Used {
 
 /// Location of a store's files, and the number of readers.
 #[derive(Debug, Clone)]
-pub(crate) struct Readers {
+pub(crate) struct FileScanOptions {
     /// URL for the data folder of the store.
     pub(crate) url: ObjectStoreUrl,
     /// Number of partitions that read at the same time.
@@ -97,7 +97,11 @@ impl FetchExec {
     ///
     /// # Errors
     /// Errors of the store's catalog.
-    pub(crate) fn in_files(&self, readers: &Readers, settings: &SessionSettings) -> DataFusionResult<Option<InFiles>> {
+    pub(crate) fn in_files(
+        &self,
+        readers: &FileScanOptions,
+        settings: &SessionSettings,
+    ) -> DataFusionResult<Option<InFiles>> {
         let (Some(from), Some(_)) = (usable(&self.config), self.store()) else { return Ok(None) };
         let Some(plans) = self.known_plans() else { return Ok(None) };
         let (mut parts, mut complete) = (Vec::new(), true);
@@ -120,7 +124,7 @@ impl FetchExec {
     /// Those of a scan, with the service's key redacted.
     pub(crate) async fn bring_into_files(
         &self,
-        readers: &Readers,
+        readers: &FileScanOptions,
         context: &Arc<TaskContext>,
     ) -> DataFusionResult<Option<InFiles>> {
         let starting = Starting::new(self, context, &self.metrics, 0);
@@ -140,7 +144,7 @@ impl FetchExec {
         &self,
         config: &ScanConfig,
         parts: &[StoredPart],
-        readers: &Readers,
+        readers: &FileScanOptions,
         complete: bool,
     ) -> DataFusionResult<Option<InFiles>> {
         let Some(from) = usable(config) else { return Ok(None) };

@@ -40,7 +40,7 @@ use crate::store::{Day, blocking, date_of, day_of, days_of, start_of};
 
 /// A window of a read into the store.
 #[derive(Clone)]
-pub(super) struct Window {
+pub(super) struct FillWindow {
     /// Its plan.
     pub(super) plan: RequestPlan,
     /// The instants that it is read for, in microseconds since 1970.
@@ -53,7 +53,7 @@ pub(super) struct Window {
 
 /// Passes the rows of a window on, and records that it is complete once they have ended, or that the read stopped in it: with an
 /// error, or because the stream was dropped.
-pub(super) fn recording_end(mut rows: Batches, fill: Arc<Fill>, window: Window) -> Batches {
+pub(super) fn recording_end(mut rows: Batches, fill: Arc<Fill>, window: FillWindow) -> Batches {
     let stream = try_stream! {
         let mut within = Within { fill, window: Some(window) };
         while let Some(batch) = rows.next().await {
@@ -71,7 +71,7 @@ pub(super) fn recording_end(mut rows: Batches, fill: Arc<Fill>, window: Window) 
 struct Within {
     fill: Arc<Fill>,
     /// `None` once its end is recorded.
-    window: Option<Window>,
+    window: Option<FillWindow>,
 }
 
 impl Within {
@@ -198,12 +198,12 @@ impl Driver {
     fn counted_days(
         &self,
         fill: &Fill,
-        window: &Window,
+        window: &FillWindow,
         received: &DailyCounts,
         as_of: DateTime<Utc>,
     ) -> Option<Range<Day>> {
         let profile = self.config.connection.profile();
-        let Window { plan, instants, first, pages } = window;
+        let FillWindow { plan, instants, first, pages } = window;
         let sort = profile.sort.values.iter().find(|sort| Some(&sort.value) == plan.sort.as_ref());
         let by_time = sort.filter(|sort| Some(&sort.column) == profile.tables.mentions.time.as_ref())?;
         // The end of a window shows whether the values of its filters mean what they should, and times without a zone.

@@ -15,7 +15,7 @@ use super::timeline::{Timeline, is_refused};
 use crate::client::Prefetch;
 use crate::error::{Error, ErrorKind, Result, own_or_query};
 use crate::exec::answer::Answer;
-use crate::exec::part::Part;
+use crate::exec::read_options::ReadOptions;
 use crate::exec::scan_config::ScanConfig;
 use crate::exec::stream::Driver;
 use crate::profile::Zone;
@@ -124,15 +124,21 @@ impl Driver {
         // Rows end there, although more is requested.
         let open = self.ends_open(plan).then_some(instants.end);
         let first_response = Some(Arc::clone(&first));
-        let part =
-            Part { within: Some(instants), label, fill: fill.clone(), until, first: first_response, ..Part::default() };
+        let read = ReadOptions {
+            within: Some(instants),
+            label,
+            fill: fill.clone(),
+            until,
+            first: first_response,
+            ..ReadOptions::default()
+        };
         let asked = RequestPlan {
             duration: Some(words),
             sort: Some(order.value),
             pages: plan.pages.map(|pages| Pages { ordered: true, ..pages }),
             ..plan.clone()
         };
-        let mut pages = Arc::clone(self).window(asked, part, open, Prefetch::OnDemand);
+        let mut pages = Arc::clone(self).window(asked, read, open, Prefetch::OnDemand);
         let mut rows = Vec::new();
         while let Some(batch) = pages.next().await {
             match batch {

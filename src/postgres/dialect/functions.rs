@@ -140,7 +140,14 @@ pub(super) fn translated(name: &str, function: &mut Function) -> Result<Option<S
         "json_agg" => return Ok(Some(json_of_group(function))),
         _ => {}
     }
-    let Some(arguments) = arguments(function) else { return Ok(None) };
+    match arguments(function) {
+        Some(arguments) => of_arguments(name, function, arguments),
+        None => Ok(None),
+    }
+}
+
+/// As [`translated`], for a call whose arguments are expressions by their place.
+fn of_arguments(name: &str, function: &mut Function, arguments: Vec<SqlExpr>) -> Result<Option<SqlExpr>, Report> {
     // Their arguments stand in the translation several times.
     if matches!((name, arguments.len()), ("date_trunc", 3) | ("array_lower" | "trim_array", 2)) {
         arguments.iter().try_for_each(|argument| check_copies(argument, 3))?;

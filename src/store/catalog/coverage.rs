@@ -12,7 +12,7 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::Catalog;
-use super::ducklake::{self, DELETED, Labels, Snapshot, table_of, text_of};
+use super::ducklake::{self, DELETED, Labels, Snapshot, Table, table_of, text_of};
 use super::sql::{Connection, Row, SqlError, SqlResult, instant, invalid, values};
 use super::{checksums, recorded};
 use crate::error::{Error, ErrorKind, Result};
@@ -131,17 +131,9 @@ impl Catalog {
                         Some(file) => Some(match ids.get(file.path.as_str()) {
                             Some(id) => *id,
                             None => {
-                                let id = match current_file(transaction, table.id, &file.path)? {
-                                    Some(id) => id,
-                                    None => {
-                                        let columns = super::columns::of(transaction, file.schema)?;
-                                        let time = ducklake::time_column(&columns, &self.time);
-                                        let id = snapshot.add_file(table, &labels[file.path.as_str()], file, time)?;
-                                        name_file(transaction, id, file)?;
-                                        added.push((self.data().join(table.name).join(&file.path), file.bytes));
-                                        id
-                                    }
-                                };
+                                let labels = &labels[file.path.as_str()];
+                                let id =
+                                    self.id_of_file(transaction, &mut snapshot, table, labels, file, &mut added)?;
                                 ids.insert(&file.path, id);
                                 id
                             }
@@ -151,28 +143,8 @@ impl Catalog {
                     let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
                     cover(transaction, commit, subject, region, id)?;
                 }
-                for id in deletions.iter().flat_map(|deletions| &deletions.ended) {
-                    snapshot.end_file(*id)?;
-                    for table in ["savedsearch_deleted", "savedsearch_deleted_stamp"] {
-                        transaction.execute(&format!("DELETE FROM {table} WHERE data_file_id = ?1"), values![id])?;
-                    }
-                }
-                for (file, stamp) in deletions.iter().flat_map(|deletions| &deletions.added) {
-                    let columns = super::columns::of(transaction, file.schema)?;
-                    let time = ducklake::time_column(&columns, &self.time);
-                    let id = snapshot.add_file(DELETED, &Labels::of(subject), file, time)?;
-                    added.push((self.folder_of_deleted().join(&file.path), file.bytes));
-                    let sql = "INSERT INTO savedsearch_deleted (data_file_id, aid, schema, first, last, digest) \
-                               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-                    let DataFile { schema, times, digest, .. } = file;
-                    transaction.execute(sql, values![id, subject.aid, schema, times.0, times.1, digest])?;
-                    checksums::add(transaction, file)?;
-                    let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
-                    if let Some(Stamp { snapshot, at }) = stamp.map(|stamp| stamp.or(commit)) {
-                        let sql =
-                            "INSERT INTO savedsearch_deleted_stamp (data_file_id, snapshot, at) VALUES (?1, ?2, ?3)";
-                        transaction.execute(sql, values![id, snapshot, at])?;
-                    }
+                if let Some(deletions) = deletions {
+                    self.record_deletions(transaction, &mut snapshot, subject, deletions, now, &mut added)?;
                 }
             }
             for file in touched {
@@ -182,6 +154,62 @@ impl Catalog {
             snapshot.finish(now, &message(changes, &made))?;
             Ok(made)
         })
+    }
+
+    /// Returns the id of a file, which is added to its table, and to `added` with its length, if the table does not have it.
+    fn id_of_file(
+        &self,
+        transaction: &Connection<'_>,
+        snapshot: &mut Snapshot<'_>,
+        table: Table,
+        labels: &Labels,
+        file: &DataFile,
+        added: &mut Vec<(PathBuf, u64)>,
+    ) -> SqlResult<i64> {
+        if let Some(id) = current_file(transaction, table.id, &file.path)? {
+            return Ok(id);
+        }
+        let columns = super::columns::of(transaction, file.schema)?;
+        let time = ducklake::time_column(&columns, &self.time);
+        let id = snapshot.add_file(table, labels, file, time)?;
+        name_file(transaction, id, file)?;
+        added.push((self.data().join(table.name).join(&file.path), file.bytes));
+        Ok(id)
+    }
+
+    /// Ends files of deleted mentions, and adds others, which `added` names with their lengths.
+    fn record_deletions(
+        &self,
+        transaction: &Connection<'_>,
+        snapshot: &mut Snapshot<'_>,
+        subject: &Subject,
+        deletions: &Deletions,
+        now: DateTime<Utc>,
+        added: &mut Vec<(PathBuf, u64)>,
+    ) -> SqlResult<()> {
+        for id in &deletions.ended {
+            snapshot.end_file(*id)?;
+            for table in ["savedsearch_deleted", "savedsearch_deleted_stamp"] {
+                transaction.execute(&format!("DELETE FROM {table} WHERE data_file_id = ?1"), values![id])?;
+            }
+        }
+        for (file, stamp) in &deletions.added {
+            let columns = super::columns::of(transaction, file.schema)?;
+            let time = ducklake::time_column(&columns, &self.time);
+            let id = snapshot.add_file(DELETED, &Labels::of(subject), file, time)?;
+            added.push((self.folder_of_deleted().join(&file.path), file.bytes));
+            let sql = "INSERT INTO savedsearch_deleted (data_file_id, aid, schema, first, last, digest) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let DataFile { schema, times, digest, .. } = file;
+            transaction.execute(sql, values![id, subject.aid, schema, times.0, times.1, digest])?;
+            checksums::add(transaction, file)?;
+            let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
+            if let Some(Stamp { snapshot, at }) = stamp.map(|stamp| stamp.or(commit)) {
+                let sql = "INSERT INTO savedsearch_deleted_stamp (data_file_id, snapshot, at) VALUES (?1, ?2, ?3)";
+                transaction.execute(sql, values![id, snapshot, at])?;
+            }
+        }
+        Ok(())
     }
 
     /// Names the rows of a file that no region has in a delete file, and ends a file of which no region has a row.

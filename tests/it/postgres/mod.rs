@@ -184,9 +184,34 @@ async fn a_client_gets_the_rows_that_the_library_gives_at_the_same_cost() {
     }
 }
 
-/// Runs on one thread, on which the events are counted. Each plan parses its statement.
+/// Counts the texts that the parser reads, and the statements that the engine plans.
 #[tokio::test]
 async fn a_simple_query_is_parsed_and_planned_once() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let mentions = format!("SELECT title FROM mentions WHERE aid = '{BIG}' AND duration = '1d'");
+    let cases = [
+        ("SELECT 1", 1),
+        ("SELECT count(*) FROM saved_searches; SELECT 2", 2),
+        (mentions.as_str(), 1),
+        ("SELECT relname FROM pg_class LIMIT 1", 1),
+    ];
+    assert_eq!(text(&client, "SELECT 1").await, "1");
+    for module in ["session::parse", "session::statement"] {
+        let counter = EventCounter::of(module);
+        let _watched = tracing::subscriber::set_default(counter.clone());
+        each_async(cases, async |(sql, expected)| {
+            let before = counter.events();
+            client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+            assert_eq!(counter.events() - before, expected, "{module}: {sql}");
+        })
+        .await;
+    }
+}
+
+/// Runs on one thread, on which the events are counted.
+#[tokio::test]
+async fn each_statement_of_a_text_is_planned_once() {
     let served = Served::new().await;
     let client = served.client().await;
     assert_eq!(text(&client, "SELECT 1").await, "1");
@@ -216,7 +241,7 @@ async fn a_simple_query_is_parsed_and_planned_once() {
     assert_eq!(plans.events() - before, 1);
 }
 
-/// Runs on one thread, on which the events are counted. Each plan parses its statement.
+/// Runs on one thread, on which the events are counted.
 #[tokio::test]
 async fn a_prepared_statement_is_planned_once_until_a_setting_or_a_table_changes() {
     let served = Served::new().await;

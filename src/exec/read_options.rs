@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use datafusion::error::Result as DataFusionResult;
 
 use super::answer::{Answer, AnswerDecoder, AnswerTables};
-use super::reader::Reader;
+use super::page_converter::PageConverter;
 use super::stream::Driver;
 use crate::client::{PageDecoder, PageFacts};
 use crate::connection::facts_of;
@@ -24,7 +24,7 @@ use crate::request::PageRequest;
 
 /// Differences between a read of mentions and the window of its query. Default: none.
 #[derive(Clone, Default)]
-pub(super) struct Part {
+pub(super) struct ReadOptions {
     /// The instants whose mentions are returned, in microseconds since 1970; `None`: all that are received.
     pub(super) within: Option<Range<i64>>,
     /// The window of the query, which rows repeat, if another one is requested.
@@ -100,7 +100,7 @@ impl Driver {
     }
 }
 
-impl Part {
+impl ReadOptions {
     /// Slot for the first response; `None` if it is not kept.
     pub(super) fn first(&self) -> Option<Arc<OnceLock<Answer>>> {
         #[cfg(feature = "store")]
@@ -111,11 +111,11 @@ impl Part {
 
     /// True for a read of the window of the query, of which nothing is kept.
     pub(super) fn is_plain(&self) -> bool {
-        self.within.is_none() && self.label.is_none() && !self.is_kept() && self.first().is_none()
+        self.within.is_none() && self.label.is_none() && !self.is_stored() && self.first().is_none()
     }
 
     /// True if the mentions are stored, for which all their columns are needed.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn is_stored(&self) -> bool {
         #[cfg(feature = "store")]
         return self.fill.is_some();
         #[cfg(not(feature = "store"))]
@@ -139,11 +139,11 @@ impl Part {
         let _ = (page, ahead);
     }
 
-    /// Returns the rows of a page that belong to the part, with the window of the query.
-    pub(super) fn of(&self, page: &RecordBatch, reader: &Reader) -> DataFusionResult<RecordBatch> {
+    /// Returns the rows of a page that belong to the read, with the window of the query.
+    pub(super) fn of(&self, page: &RecordBatch, converter: &PageConverter) -> DataFusionResult<RecordBatch> {
         let named = |origin: Origin| {
             let fields = page.schema_ref().fields().iter().enumerate();
-            let mut of = fields.filter(move |(_, field)| reader.decoder.origin(field.name()) == Some(&origin));
+            let mut of = fields.filter(move |(_, field)| converter.decoder.origin(field.name()) == Some(&origin));
             of.next().map(|(at, _)| at)
         };
         let mut page = page.clone();
@@ -153,7 +153,7 @@ impl Part {
             let options = RecordBatchOptions::new().with_row_count(Some(page.num_rows()));
             page = RecordBatch::try_new_with_options(page.schema(), columns, &options)?;
         }
-        let times = reader.time.map(|at| page.column(at).as_primitive::<TimestampMicrosecondType>());
+        let times = converter.time.map(|at| page.column(at).as_primitive::<TimestampMicrosecondType>());
         let (Some(within), Some(times)) = (&self.within, times) else { return Ok(page) };
         if times.values().iter().all(|time| within.contains(time)) {
             return Ok(page);

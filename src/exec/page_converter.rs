@@ -25,7 +25,7 @@ use crate::pushdown::ServiceOrder;
 use crate::request::{PageRequest, RequestPlan};
 
 /// Converts pages to output batches.
-pub(super) struct Reader {
+pub(super) struct PageConverter {
     pub(super) decoder: Arc<Decoder>,
     predicate: Option<Arc<dyn PhysicalExpr>>,
     /// The zone that the query requests.
@@ -50,8 +50,8 @@ pub(super) struct Reader {
     pub(super) schema: SchemaRef,
 }
 
-impl Reader {
-    /// Creates a reader of pages in the sort order `sorted`, if any, whose output has the given `schema`.
+impl PageConverter {
+    /// Creates a converter of pages in the sort order `sorted`, if any, whose output has the given `schema`.
     pub(super) fn try_new(
         config: &ScanConfig,
         sorted: Option<&ServiceOrder>,
@@ -61,7 +61,7 @@ impl Reader {
         Self::of(config, sorted, schema, lossy, false)
     }
 
-    /// Creates a reader that reads all columns of the table, for the same output.
+    /// Creates a converter that reads all columns of the table, for the same output.
     pub(super) fn of_all_columns(
         config: &ScanConfig,
         sorted: Option<&ServiceOrder>,
