@@ -99,7 +99,7 @@ pub(crate) struct Catalog {
 /// The database of a catalog.
 #[derive(Debug)]
 enum Database {
-    Sqlite(Sqlite),
+    Sqlite(Box<Sqlite>),
     #[cfg(feature = "shared")]
     Postgres(Box<Postgres>),
 }
@@ -158,7 +158,7 @@ impl Catalog {
             }
             Access::Read => {}
         }
-        let database = Database::Sqlite(Sqlite::open(&path, access)?);
+        let database = Database::Sqlite(Box::new(Sqlite::open(&path, access)?));
         let mut catalog = Self::of(database, Storage::of_folder(dir.join("data")), owner, time, clock);
         catalog.schema = match access {
             Access::Read => catalog.read(columns::current)?,
