@@ -139,7 +139,7 @@ pub use table::SavedSearchFactory;
 pub use verify::{DifferingDay, verify_counts};
 
 /// Compiles the programs of the documentation as doctests.
-#[cfg(all(doctest, feature = "postgres", feature = "store"))]
+#[cfg(all(doctest, feature = "postgres", feature = "simulator", feature = "store"))]
 #[doc = include_str!("../docs/embedding.md")]
 struct Embedding;
 
