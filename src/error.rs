@@ -2,7 +2,8 @@
 //!
 //! Every failure of this crate is an [`Error`]: an [`ErrorKind`] that callers branch on, a place (table, aid, row,
 //! attempts), a message and advice, displayed on one line. Inside DataFusion it travels as
-//! [`DataFusionError::External`]; [`Error::find`] recovers it from under any context that the engine added.
+//! [`DataFusionError::External`]; [`Error::find`] recovers it from under any context that the engine added. An error of kind
+//! [`ErrorKind::Memory`] travels as [`DataFusionError::ResourcesExhausted`], which has only its text.
 //!
 //! Invariant: no error leaves the crate with a secret in its text. Text received from the service may repeat the key,
 //! so it passes through [`Secret::redact`](crate::client::Secret::redact) when an error leaves an operator or enters
@@ -283,7 +284,8 @@ impl Error {
         self.0.attempts
     }
 
-    /// Finds this crate's error inside an engine error, through contexts, sharing and Arrow's wrapping.
+    /// Finds this crate's error inside an engine error, through contexts, sharing and Arrow's wrapping. `None` for errors of the engine
+    /// itself, and for those of kind [`ErrorKind::Memory`], which arrive as [`DataFusionError::ResourcesExhausted`].
     pub fn find(error: &DataFusionError) -> Option<&Self> {
         chain(error).find_map(|error| error.downcast_ref::<Self>())
     }

@@ -16,12 +16,12 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let now = "2026-07-01T12:00:00Z".parse()?;
-//! let corpus = Corpus::generate(CorpusSpec { seed: 1, searches: 2, mentions: 500, now });
-//! let settings = Settings { clock: Clock::fixed(now), ..Settings::default() };
+//! let clock = Clock::stopped("2026-07-01T12:00:00Z".parse()?);
+//! let corpus = Corpus::generate(CorpusSpec { seed: 1, searches: 2, mentions: 500, now: clock.now() });
+//! let settings = Settings { clock: clock.clone(), ..Settings::default() };
 //! let service = simulator::start("127.0.0.1:0".parse()?, Arc::new(corpus), settings).await?;
 //!
-//! let connection = Connection::builder(service.base_url(), Secret::new(simulator::KEY)?).build()?;
+//! let connection = Connection::builder(service.base_url(), Secret::new(simulator::KEY)?).clock(clock).build()?;
 //! let context = session(&connection)?;
 //! let query = "SELECT aid, count(*) FROM mentions WHERE duration = '365d' GROUP BY aid";
 //! context.sql(query).await?.show().await?;
@@ -139,7 +139,7 @@ pub use table::SavedSearchFactory;
 pub use verify::{DifferingDay, verify_counts};
 
 /// Compiles the programs of the documentation as doctests.
-#[cfg(all(doctest, feature = "postgres", feature = "store"))]
+#[cfg(all(doctest, feature = "postgres", feature = "simulator", feature = "store"))]
 #[doc = include_str!("../docs/embedding.md")]
 struct Embedding;
 

@@ -73,7 +73,7 @@ pub struct SyncStep {
     pub aid: String,
     /// First day.
     pub from: NaiveDate,
-    /// Last day.
+    /// Last day, which belongs to the step. [`Holding::to`](crate::Holding::to) is the day after the last one.
     pub to: NaiveDate,
     /// Number of mentions, those already stored included.
     pub mentions: u64,
@@ -115,7 +115,7 @@ pub struct CutStep {
     pub aid: String,
     /// First day that is left.
     pub from: NaiveDate,
-    /// Last day that is left.
+    /// Last day that is left. [`Holding::to`](crate::Holding::to) is the day after the last one.
     pub to: NaiveDate,
 }
 

@@ -74,6 +74,8 @@ impl Secret {
     }
 
     /// Stands for the key of a connection that sends no requests. It is a word, so it is not redacted.
+    ///
+    /// A store belongs to an address and a key, so a connection that only reads one needs the key all the same.
     pub fn unused() -> Self {
         let (later, renewing, source) = Default::default();
         Self(Arc::new(Keys { first: SecretString::from("unused"), later, source, renewing, is_unused: true }))

@@ -168,9 +168,10 @@ impl Connection {
         Some(FromStore { store, reads, writes, keeps_deleted, freshness, settling })
     }
 
-    /// Waits until the days that stopped queries had read completely are stored, for a few seconds at most. Returns what was stored
+    /// Waits until the days that stopped queries had read completely are stored, for ten seconds at most. Returns what was stored
     /// since the last call, such as `the days of 7 from 2026-05-01 to 2026-05-03 are stored`.
-    #[doc(hidden)]
+    ///
+    /// These days are written in the background, and are lost if the process ends before that.
     pub async fn settle_store(&self) -> Vec<String> {
         let Some(store) = &self.store else { return Vec::new() };
         store.in_flight().settle(None, Instant::now() + SETTLING).await;

@@ -47,7 +47,7 @@ pub enum Upstream {
     Own {
         /// Default connection, for tables without a catalog name.
         connection: Arc<Connection>,
-        /// All connections by catalog name; empty if there is only one.
+        /// All connections by catalog name, the default one too; empty if there is only one.
         named: Vec<(String, Arc<Connection>)>,
     },
     /// One connection for each API key that clients send.

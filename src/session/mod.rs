@@ -153,6 +153,10 @@ use crate::table::{Relations, SavedSearchFactory, TableFunctions};
 /// query planner set on the builder is kept. Register further connections as further catalogs:
 /// `context.register_catalog("other", catalog(&other)?)`.
 ///
+/// To add the tables to a session that exists, pass `SessionStateBuilder::new_from_existing(context.state())`, and use the session
+/// that is built, which shares its catalogs with the old one. Unlike [`session`], `install` limits neither the size of plans
+/// nor the time of planning.
+///
 /// # Errors
 /// As [`catalog`], and [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the builder lacks optimizer rules of the engine
 /// that ours refer to.
@@ -203,8 +207,8 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     Ok(builder)
 }
 
-/// Creates a session whose default tables are those of `connection`: [`session_config`] and [`install`]. No request is
-/// made.
+/// Creates a session whose default tables are those of `connection`: [`session_config`] and [`install`]. It also limits the size of
+/// plans and the time of planning. No request is made.
 ///
 /// # Errors
 /// As [`catalog`].

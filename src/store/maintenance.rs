@@ -43,7 +43,7 @@ pub struct Holding {
     pub filters: String,
     /// First day, in UTC.
     pub from: NaiveDate,
-    /// Day after the last one.
+    /// Day after the last one. In [`SyncStep`](crate::SyncStep), [`CutStep`](crate::CutStep) and `system.store`, it is the last one.
     pub to: NaiveDate,
     /// Number of stored days between them.
     pub days: u64,

@@ -71,6 +71,20 @@ async fn a_builder_without_anything_becomes_a_session_as_ours() {
 }
 
 #[tokio::test]
+async fn a_session_that_exists_gets_the_tables_and_keeps_its_own() {
+    let world = World::new().await;
+    let old = SessionContext::new();
+    rows_of(&old, "CREATE TABLE brands AS VALUES ('183772', 'ours')").await;
+    let builder = SessionStateBuilder::new_from_existing(old.state());
+    let context = SessionContext::new_with_state(install(builder, &connection(&world, Profile::v4())).unwrap().build());
+    let expected = world.rows(&format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'")).await;
+    let before = world.service.requests();
+    let sql = "SELECT b.column2, count(*) FROM brands b JOIN savedsearch.v4.mentions m ON m.aid = b.column1 GROUP BY 1";
+    assert_eq!(rows_of(&context, sql).await, [["ours".to_owned(), expected[0][0].clone()]]);
+    assert_eq!(world.service.requests() - before, 2, "the list and an overview");
+}
+
+#[tokio::test]
 async fn table_functions_follow_the_name_into_its_catalog() {
     let world = World::new().await;
     let other = World::with(
