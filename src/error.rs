@@ -130,6 +130,13 @@ impl ErrorKind {
     }
 }
 
+/// The [`name`](ErrorKind::name).
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// Place in the service at which an error happened. Every part is optional; known parts are printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
