@@ -48,10 +48,15 @@ pub fn catalog(connection: &Arc<Connection>) -> Result<Arc<dyn CatalogProvider>>
         system.own("deleted_mentions", Arc::new(deleted_mentions(connection)?))?;
     }
     system.own("profile", Arc::new(SystemTable::profile(Arc::clone(connection))))?;
-    let catalog = FixedCatalog::default();
-    catalog.0.register_schema(SCHEMA, Arc::new(tables))?;
-    catalog.0.register_schema(SYSTEM_SCHEMA, Arc::new(system))?;
-    Ok(Arc::new(catalog))
+    let schemas = MemoryCatalogProvider::new();
+    schemas.register_schema(SCHEMA, Arc::new(tables))?;
+    schemas.register_schema(SYSTEM_SCHEMA, Arc::new(system))?;
+    Ok(Arc::new(FixedCatalog { schemas, connection: Arc::clone(connection) }))
+}
+
+/// True if [`catalog`] has built this catalog for this connection.
+pub(crate) fn is_catalog_of(catalog: &dyn CatalogProvider, connection: &Arc<Connection>) -> bool {
+    catalog.downcast_ref::<FixedCatalog>().is_some_and(|catalog| Arc::ptr_eq(&catalog.connection, connection))
 }
 
 /// Number of changes of the tables and views of a session so far; `None` if a schema of it does not count them.
@@ -67,16 +72,19 @@ pub(crate) fn table_changes(context: &SessionContext) -> Option<u64> {
 }
 
 /// Catalog whose schemas cannot be added or dropped.
-#[derive(Debug, Default)]
-struct FixedCatalog(MemoryCatalogProvider);
+#[derive(Debug)]
+struct FixedCatalog {
+    schemas: MemoryCatalogProvider,
+    connection: Arc<Connection>,
+}
 
 impl CatalogProvider for FixedCatalog {
     fn schema_names(&self) -> Vec<String> {
-        self.0.schema_names()
+        self.schemas.schema_names()
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        self.0.schema(name)
+        self.schemas.schema(name)
     }
 }
 

@@ -129,6 +129,18 @@ impl ErrorKind {
             Self::Worker => "worker",
         }
     }
+
+    /// True if an error of this kind ends by itself: the service or the network recovers, or a limit is renewed.
+    fn may_pass(self) -> bool {
+        matches!(self, Self::Connect | Self::Throttled | Self::Quota | Self::Unavailable | Self::Timeout)
+    }
+}
+
+/// The [`name`](ErrorKind::name).
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// Place in the service at which an error happened. Every part is optional; known parts are printed.
@@ -161,7 +173,9 @@ struct Inner {
 }
 
 impl Error {
-    /// Creates an error without a place. `message` is lowercase, without a full stop.
+    /// Creates an error without a place. `message` is lowercase, without a full stop. One of kind
+    /// [`Connect`](ErrorKind::Connect), [`Throttled`](ErrorKind::Throttled), [`Quota`](ErrorKind::Quota),
+    /// [`Unavailable`](ErrorKind::Unavailable) or [`Timeout`](ErrorKind::Timeout) is [`passing`](Self::passing).
     pub fn new(kind: ErrorKind, message: impl Into<Phrase>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -170,7 +184,7 @@ impl Error {
             place: Place::default(),
             attempts: 0,
             elapsed: Duration::ZERO,
-            passing: false,
+            passing: kind.may_pass(),
         }))
     }
 
@@ -196,7 +210,15 @@ impl Error {
         self
     }
 
-    /// True if the same request may succeed later.
+    /// Marks the error as lasting, although others of its kind are transient.
+    #[must_use]
+    pub(crate) fn lasting(mut self) -> Self {
+        self.0.passing = false;
+        self
+    }
+
+    /// True if the same request may succeed later: after a failure of the network or the service, or a limit that is renewed, and
+    /// after a state of the data or a store that others change.
     pub fn may_pass(&self) -> bool {
         self.0.passing
     }
@@ -447,6 +469,30 @@ mod tests {
             error.to_string(),
             "mentions: aid 7: page at row 200: service answered 503: busy (after 4 attempts in 1.5 s); try again later"
         );
+    }
+
+    /// The kinds of failures that end without a change of the query, the profile, the key or the settings.
+    #[test]
+    fn an_error_of_the_network_or_of_a_limit_may_pass() {
+        let cases = [
+            (ErrorKind::Connect, true),
+            (ErrorKind::Throttled, true),
+            (ErrorKind::Quota, true),
+            (ErrorKind::Unavailable, true),
+            (ErrorKind::Timeout, true),
+            (ErrorKind::Tls, false),
+            (ErrorKind::Unauthorized, false),
+            (ErrorKind::NotFound, false),
+            (ErrorKind::Malformed, false),
+            (ErrorKind::Contradiction, false),
+            (ErrorKind::Budget, false),
+            (ErrorKind::Store, false),
+        ];
+        each(cases, |(kind, passes)| {
+            let error = Error::new(kind, "failed");
+            assert_eq!(error.may_pass(), passes, "{kind}");
+            assert!(error.clone().passing().may_pass() && !error.lasting().may_pass(), "{kind}");
+        });
     }
 
     #[test]

@@ -113,11 +113,11 @@ mod words;
 
 pub use catalog::{CATALOG, catalog};
 pub use client::{Completeness, RetryPolicy, Secret};
-pub use config::{CountFromOverview, SessionSettings, StoreUse};
+pub use config::{CountFromOverview, EstimateBy, SessionSettings, StoreUse};
 pub use connection::{Connection, ConnectionBuilder, UnknownField};
 pub use datafusion;
 pub use error::{Error, ErrorKind, Place};
-pub use exec::{Cost, PlanCost, Spent, plan_cost, spent};
+pub use exec::{ByLastList, Cost, KnownTotals, PlanCost, Spent, plan_cost, spent};
 pub use location::{CatalogUrl, Location};
 pub use profile::Profile;
 #[doc(inline)]

@@ -146,7 +146,9 @@ impl StatementMemory {
                 let message = format!("memory is used up: this statement held {held} MiB and was ended");
                 Err(Error::new(ErrorKind::Memory, message).advice(memory_advice()))
             }
-            Some(Ended::Abandoned) => Err(Error::new(ErrorKind::Timeout, "nobody waits for the statement any longer")),
+            Some(Ended::Abandoned) => {
+                Err(Error::new(ErrorKind::Timeout, "nobody waits for the statement any longer").lasting())
+            }
         }
     }
 }

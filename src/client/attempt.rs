@@ -86,7 +86,10 @@ impl Client {
                 let advice = advice::for_connection(kind, &message, &self.base_url);
                 let error = Error::new(kind, message);
                 let error = advice.into_iter().fold(error, Error::advice);
-                if temporary { Outcome::Again(Cause::Temporary, error) } else { Outcome::Failed(error) }
+                match temporary {
+                    true => Outcome::Again(Cause::Temporary, error.passing()),
+                    false => Outcome::Failed(error.lasting()),
+                }
             }
             Some(Ok(response)) => {
                 record.status = Some(response.status.as_u16());

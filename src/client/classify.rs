@@ -190,7 +190,7 @@ impl Client {
                 ErrorKind::Malformed,
                 "the response is 204 (no content), which does not say that there are no rows",
             );
-            return Some(Outcome::Again(Cause::Unusable, error.advice("try again later")));
+            return Some(Outcome::Again(Cause::Unusable, error.advice("try again later").passing()));
         }
         if status.is_success()
             && !record.cached

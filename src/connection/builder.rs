@@ -36,14 +36,15 @@ pub struct ConnectionBuilder {
     limits: HttpLimits,
     exchanges: Exchanges,
     #[cfg(feature = "store")]
-    store: Option<StoreSpec>,
+    store: StoreSpec,
 }
 
 /// The store of a connection that is built.
 #[cfg(feature = "store")]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct StoreSpec {
-    location: Result<Location>,
+    /// Its folder or address; without one, there is no store.
+    location: Option<Result<Location>>,
     /// Its catalog if that is not in a file of the folder.
     catalog: Option<CatalogUrl>,
     /// Its owner if that is not the service and key.
@@ -66,7 +67,7 @@ impl ConnectionBuilder {
             limits: HttpLimits::default(),
             exchanges: Exchanges::Live,
             #[cfg(feature = "store")]
-            store: None,
+            store: StoreSpec::default(),
         }
     }
 
@@ -135,7 +136,7 @@ impl ConnectionBuilder {
     #[cfg(feature = "store")]
     #[must_use]
     pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.store = Some(StoreSpec { location: Location::parse(folder.into()), catalog: None, owner: None });
+        self.store.location = Some(Location::parse(folder.into()));
         self
     }
 
@@ -143,7 +144,7 @@ impl ConnectionBuilder {
     #[cfg(feature = "store")]
     #[must_use]
     pub fn store_at(mut self, location: Location) -> Self {
-        self.store = Some(StoreSpec { location: Ok(location), catalog: None, owner: None });
+        self.store.location = Some(Ok(location));
         self
     }
 
@@ -151,7 +152,7 @@ impl ConnectionBuilder {
     #[cfg(feature = "store")]
     #[must_use]
     pub fn catalog(mut self, url: CatalogUrl) -> Self {
-        self.store = self.store.map(|spec| StoreSpec { catalog: Some(url), ..spec });
+        self.store.catalog = Some(url);
         self
     }
 
@@ -160,7 +161,7 @@ impl ConnectionBuilder {
     #[doc(hidden)]
     #[must_use]
     pub fn store_owner(mut self, owner: impl Into<String>) -> Self {
-        self.store = self.store.map(|spec| StoreSpec { owner: Some(owner.into()), ..spec });
+        self.store.owner = Some(owner.into());
         self
     }
 
@@ -187,7 +188,7 @@ impl ConnectionBuilder {
     /// address or key; [`ErrorKind::Store`](crate::ErrorKind::Store) for a store that cannot be opened.
     pub fn build(self) -> Result<Arc<Connection>> {
         #[cfg(feature = "store")]
-        let stored = self.store;
+        let StoreSpec { location, catalog, owner } = self.store;
         let Self { base_url, key, profile, service, clock, retry, state, keeps_estimates, limits, .. } = self;
         let (exchanges, shown_as) = (self.exchanges, self.shown_as);
         let base_url = parse_base_url(&base_url)?;
@@ -196,7 +197,7 @@ impl ConnectionBuilder {
             None => Arc::new(Network::try_new(limits, &base_url)?),
         };
         #[cfg(feature = "store")]
-        let profile = if stored.is_some() { with_as_of(profile) } else { profile };
+        let profile = if location.is_some() { with_as_of(profile) } else { profile };
         let client = Client::try_new(ClientSpec {
             base_url,
             key,
@@ -210,8 +211,8 @@ impl ConnectionBuilder {
             exchanges,
         })?;
         #[cfg(feature = "store")]
-        let (store, unopened) = match stored {
-            Some(StoreSpec { location, catalog, owner }) => {
+        let (store, unopened) = match location {
+            Some(location) => {
                 let mentions = &client.profile().tables.mentions;
                 let owner = Owner { digest: owner.unwrap_or_else(|| client.identity()) };
                 match Store::open(&location?, catalog.as_ref(), &owner, mentions, &clock) {
@@ -251,4 +252,22 @@ fn with_as_of(mut profile: Profile) -> Profile {
         mentions.columns.push(ColumnSpec::new(AS_OF, ColumnType::Timestamp, Origin::AsOf).nullable());
     }
     profile
+}
+
+#[cfg(all(test, feature = "store"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_has_its_catalog_and_owner_in_either_order() {
+        let url = CatalogUrl::parse("postgres://user@db.test/mentions", None).expect("an address");
+        let builder =
+            || ConnectionBuilder::new("http://service.test/v4".to_owned(), Secret::new("key").expect("a key"));
+        let before = builder().catalog(url.clone()).store_owner("owner").store("folder");
+        let after = builder().store("folder").store_owner("owner").catalog(url.clone());
+        for ConnectionBuilder { store: StoreSpec { location, catalog, owner }, .. } in [before, after] {
+            assert_eq!(location, Some(Ok(Location::Folder("folder".into()))));
+            assert_eq!((catalog.as_ref(), owner.as_deref()), (Some(&url), Some("owner")));
+        }
+    }
 }

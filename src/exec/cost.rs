@@ -110,25 +110,21 @@ pub struct PlanCost {
     pub at_least: u64,
     /// Set if `at_least` is also the maximum.
     pub exact: bool,
-    /// The same for several scans if the list still has the saved searches that it had last, and some scan reads all of them.
+    /// The same if the list still has the saved searches that it had last, and some scan reads all of them.
     pub by_last_list: Option<ByLastList>,
-    /// Number of requests of several scans that is likely. `None` if that of one of them is not known.
+    /// Number of requests that is likely. `None` if that of one of the scans is not known.
     pub likely: Option<u64>,
     /// The time of the oldest number of mentions behind `likely`, if an earlier process has read it.
     pub likely_as_of: Option<DateTime<Utc>>,
-    /// The windows of known size of several scans.
+    /// The windows of known size of all scans.
     pub totals: KnownTotals,
 }
 
 /// Estimates the cost of a plan. Scans that send the same request share its response.
 pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
-    let scans = scans_of(plan);
-    let Total { at_least, exact } = total(&scans);
-    let (by_last_list, likely) = match scans.len() {
-        0 | 1 => (None, None),
-        _ => (by_last_list_of(&scans), likely_of(&scans)),
-    };
-    let cost = |planned: Planned<'_>| {
+    let planned = scans_of(plan);
+    let Total { at_least, exact } = total(&planned);
+    let cost = |planned: &Planned<'_>| {
         let cost = planned.scan.estimated_cost(planned.joins_list);
         match planned.certain {
             true => cost,
@@ -140,8 +136,13 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
             }
         }
     };
-    let Likely { requests: likely, as_of: likely_as_of, totals } = likely.unwrap_or_default();
-    let scans = scans.into_iter().map(cost).collect();
+    let scans: Vec<Cost> = planned.iter().map(cost).collect();
+    let (by_last_list, likely) = match scans.as_slice() {
+        [] => (None, Likely::default()),
+        [scan] => (scan.by_last_list.clone(), scan.known_likely()),
+        _ => (by_last_list_of(&planned), likely_of(&planned).unwrap_or_default()),
+    };
+    let Likely { requests: likely, as_of: likely_as_of, totals } = likely;
     PlanCost { scans, at_least, exact, by_last_list, likely, likely_as_of, totals }
 }
 
@@ -166,7 +167,6 @@ pub(crate) struct ExpectedRequests {
     pub(crate) totals: KnownTotals,
 }
 
-#[cfg(feature = "wording")]
 impl PlanCost {
     /// The expected number of requests of the plan.
     pub(crate) fn expected(&self) -> ExpectedRequests {
@@ -181,10 +181,22 @@ impl PlanCost {
     }
 }
 
+/// The number of requests in words, as in `at least 13, likely about 40 (12 saved searches in the last list)`.
+impl fmt::Display for PlanCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.expected().fmt(f)
+    }
+}
+
 impl Cost {
+    /// The likely number of requests of the scan, and what it rests on.
+    fn known_likely(&self) -> Likely {
+        Likely { requests: self.likely, as_of: self.likely_as_of, totals: self.totals }
+    }
+
     /// The expected number of requests of the scan, including the list.
     pub(crate) fn expected(&self, at_least: u64, exact: bool) -> ExpectedRequests {
-        let likely = Likely { requests: self.likely, as_of: self.likely_as_of, totals: self.totals };
+        let likely = self.known_likely();
         let at_most = self.at_most.map(|most| most + u64::from(self.lists)).filter(|most| !exact && *most > at_least);
         ExpectedRequests { at_most, ..ExpectedRequests::of(at_least, exact, self.by_last_list.as_ref(), likely) }
     }

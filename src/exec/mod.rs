@@ -47,7 +47,7 @@ mod windows_read;
 pub(crate) use cost::ExpectedRequests;
 #[cfg(feature = "distributed")]
 pub(crate) use cost::reads_all;
-pub use cost::{Cost, PlanCost, plan_cost};
+pub use cost::{ByLastList, Cost, KnownTotals, PlanCost, plan_cost};
 pub(crate) use cost::{least_requests, narrower_of};
 pub(crate) use scan_exec::FetchExec;
 #[cfg(feature = "shell")]

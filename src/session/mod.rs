@@ -134,9 +134,10 @@ pub(crate) use self::time_zone::time_zone;
 pub(crate) use self::writes::{READ_ONLY, not_supported, refuse_inner, refuse_statement, refuse_table, refused};
 #[cfg(feature = "shell")]
 pub(crate) use self::writes::{refuse_changes, refuse_writes};
-use crate::catalog::{CATALOG, SCHEMA, catalog};
+use crate::catalog::{CATALOG, SCHEMA, catalog, is_catalog_of};
 use crate::config::SessionSettings;
 use crate::connection::{Connection, ForeignRuns};
+use crate::error::{Error, ErrorKind};
 use crate::functions;
 #[cfg(feature = "postgres")]
 pub(crate) use crate::optimizer::expressions::too_many_copies;
@@ -151,7 +152,8 @@ use crate::table::{Relations, SavedSearchFactory, TableFunctions};
 /// features. Call `with_default_features` before `install`, not after it, because it would replace [`now`]. The batch
 /// size is lowered to the profile's page size, so that operators do not wait for pages that a limit does not need. A
 /// query planner set on the builder is kept. Register further connections as further catalogs:
-/// `context.register_catalog("other", catalog(&other)?)`.
+/// `context.register_catalog("other", catalog(&other)?)`. A builder in which the same connection is already installed, such as one
+/// from the state of a session, is returned as it is.
 ///
 /// To add the tables to a session that exists, pass `SessionStateBuilder::new_from_existing(context.state())`, and use the session
 /// that is built, which shares its catalogs with the old one. Unlike [`session`], `install` limits neither the size of plans
@@ -159,8 +161,11 @@ use crate::table::{Relations, SavedSearchFactory, TableFunctions};
 ///
 /// # Errors
 /// As [`catalog`], and [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the builder lacks optimizer rules of the engine
-/// that ours refer to.
+/// that ours refer to, and [`ErrorKind::Config`](crate::ErrorKind::Config) if another connection is already installed in it.
 pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -> Result<SessionStateBuilder> {
+    if builder.relation_planners().as_ref().is_some_and(|planners| Relations::is_among(planners)) {
+        return installed(builder, connection);
+    }
     if builder.scalar_functions().is_none() {
         builder = builder.with_default_features();
     }
@@ -198,13 +203,27 @@ pub fn install(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(Operators));
     let planners = builder.relation_planners().get_or_insert_default();
     planners.insert(0, Arc::new(TableFunctions));
-    planners.insert(0, Arc::new(Relations));
+    planners.insert(0, Relations::planner());
     builder.type_planner().get_or_insert_with(|| Arc::new(FloatType));
     let factory = Arc::new(SavedSearchFactory::default());
     builder.table_factories().get_or_insert_default().insert(SavedSearchFactory::FORMAT.to_owned(), factory);
     let catalogs = builder.catalog_list().get_or_insert_with(|| Arc::new(MemoryCatalogProviderList::new()));
     catalogs.register_catalog(CATALOG.to_owned(), catalog(connection)?);
     Ok(builder)
+}
+
+/// Returns a builder in which a connection is already installed. Its rules and planners must not occur twice.
+///
+/// # Errors
+/// [`ErrorKind::Config`] if it is another connection. Its catalog may be in use by the session from which the builder comes.
+fn installed(mut builder: SessionStateBuilder, connection: &Arc<Connection>) -> Result<SessionStateBuilder> {
+    let own = builder.catalog_list().as_ref().and_then(|catalogs| catalogs.catalog(CATALOG));
+    if own.is_some_and(|own| is_catalog_of(own.as_ref(), connection)) {
+        return Ok(builder);
+    }
+    Err(Error::new(ErrorKind::Config, "another connection is already installed in the session")
+        .advice("register this one as a further catalog: context.register_catalog(\"other\", catalog(&other)?)")
+        .into())
 }
 
 /// Creates a session whose default tables are those of `connection`: [`session_config`] and [`install`]. It also limits the size of

@@ -109,7 +109,7 @@ impl OptimizerRule for Limited<dyn OptimizerRule + Send + Sync> {
             && (Clock::system().now() - start).num_seconds() > SECONDS
         {
             let message = format!("planning took more than {SECONDS} s");
-            return Err(Error::new(ErrorKind::Timeout, message).advice("simplify the query").into());
+            return Err(Error::new(ErrorKind::Timeout, message).advice("simplify the query").lasting().into());
         }
         memory::room_for_copies(0)?;
         let _ceiling = Ceiling::of(BYTES_OF_RULE);

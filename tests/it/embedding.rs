@@ -6,7 +6,7 @@ use datafusion_saved_search::datafusion::execution::SessionStateBuilder;
 use datafusion_saved_search::datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_saved_search::simulator::{KEY, Settings};
 use datafusion_saved_search::{
-    Clock, Connection, ErrorKind, Profile, SavedSearchFactory, Secret, catalog, install, plan_cost, session,
+    Clock, Connection, Error, ErrorKind, Profile, SavedSearchFactory, Secret, catalog, install, plan_cost, session,
 };
 
 use crate::support::{BIG, OTHER, World, each_async, now, rows};
@@ -68,6 +68,42 @@ async fn a_builder_without_anything_becomes_a_session_as_ours() {
     let context = SessionContext::new_with_state(builder.build());
     let sql = "SELECT aid, count(*) FROM mentions GROUP BY 1 ORDER BY 1";
     assert_eq!(rows_of(&context, sql).await, world.rows(sql).await);
+}
+
+/// Two planners of relations once handed a table to each other until the stack overflowed.
+#[tokio::test]
+async fn a_connection_is_installed_once() {
+    let world = World::new().await;
+    let [one, two] = [connection(&world, Profile::v4()), connection(&world, Profile::v4())];
+    let sql = "SELECT aid, count(*) FROM mentions GROUP BY 1 ORDER BY 1";
+    let expected = world.rows(sql).await;
+    // The same connection again changes nothing.
+    let twice = install(install(SessionStateBuilder::new(), &one).unwrap(), &one).unwrap();
+    let context = SessionContext::new_with_state(twice.build());
+    assert_eq!(rows_of(&context, sql).await, expected);
+    let state = session(&one).unwrap().state();
+    let again = install(SessionStateBuilder::new_from_existing(state.clone()), &one).unwrap();
+    assert_eq!(rows_of(&SessionContext::new_with_state(again.build()), sql).await, expected);
+    // Another one is refused in any order, and the session remains as it is.
+    let builders = [
+        (install(SessionStateBuilder::new(), &one).unwrap(), &two),
+        (install(SessionStateBuilder::new(), &two).unwrap(), &one),
+        (SessionStateBuilder::new_from_existing(state.clone()), &two),
+    ];
+    for (builder, other) in builders {
+        let error = install(builder, other).map(drop).expect_err("another connection");
+        let own = Error::find(&error).unwrap();
+        assert!(own.kind() == ErrorKind::Config && own.to_string().contains("already installed"), "{own}");
+    }
+    let context = SessionContext::new_with_state(state);
+    assert_eq!(rows_of(&context, sql).await, expected);
+    // It becomes a further catalog, whichever of the two is installed.
+    for (first, other) in [(&one, &two), (&two, &one)] {
+        let context = session(first).unwrap();
+        context.register_catalog("other", catalog(other).unwrap());
+        assert_eq!(rows_of(&context, sql).await, expected);
+        assert_eq!(rows_of(&context, &sql.replace("mentions", "other.v4.mentions")).await, expected);
+    }
 }
 
 #[tokio::test]
@@ -151,7 +187,7 @@ async fn a_table_comes_by_the_address_of_its_service() {
     ];
     each_async(cases, async |(name, options, expected)| {
         let error = context.sql(&create(name, &options)).await.expect_err(expected);
-        let own = datafusion_saved_search::Error::find(&error).unwrap_or_else(|| panic!("{error}"));
+        let own = Error::find(&error).unwrap_or_else(|| panic!("{error}"));
         assert!(own.to_string().contains(expected), "{own}");
         assert_eq!(own.kind(), ErrorKind::Config, "{own}");
         assert!(!own.to_string().contains("secret-in-sql"), "{own}");

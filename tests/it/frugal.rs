@@ -803,6 +803,29 @@ async fn an_estimate_of_several_scans_adds_what_they_read_and_counts_the_list_on
     assert_eq!((known.likely, world.cost(&both).await.1), (Some(sent), sent));
 }
 
+/// The numbers of a plan are complete if it has one scan, as most have.
+#[tokio::test]
+async fn an_estimate_of_one_scan_is_that_of_the_plan() {
+    /// The saved searches that the key may read.
+    const SEARCHES: u64 = 4;
+    let world = World::new().await;
+    let sql = "SELECT id FROM mentions WHERE duration = '30d'";
+    let cost =
+        async |sql: &str| plan_cost(&world.context.sql(sql).await.unwrap().create_physical_plan().await.unwrap());
+    let unknown = cost(sql).await;
+    assert_eq!((unknown.likely, unknown.to_string().as_str()), (None, "at least 1"));
+    let sent = world.cost(sql).await.1;
+    let known = cost(sql).await;
+    let by_last_list = known.by_last_list.as_ref().unwrap();
+    assert_eq!((by_last_list.searches, by_last_list.at_least), (SEARCHES, 1 + SEARCHES));
+    assert_eq!((known.likely, known.totals.known, known.totals.windows), (Some(sent), SEARCHES, SEARCHES));
+    let words = format!("at least 5, likely about {sent} (4 saved searches in the last list)");
+    assert_eq!(known.to_string(), words);
+    // Nothing is likely of a scan that a limit ends.
+    let limited = cost("SELECT DISTINCT title FROM mentions WHERE duration = '30d' LIMIT 3").await;
+    assert_eq!((limited.scans.len(), limited.likely, limited.by_last_list), (1, None, None));
+}
+
 /// Pages are no longer requested together then, but the numbers of mentions are known.
 #[tokio::test]
 async fn an_estimate_knows_what_a_service_with_small_pages_has() {

@@ -8,10 +8,10 @@ use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_saved_search::CATALOG;
-use datafusion_saved_search::client::HttpLimits;
+use datafusion_saved_search::client::{HttpLimits, RetryPolicy};
 use datafusion_saved_search::profile::{RateWindow, ThrottleRule};
 use datafusion_saved_search::simulator::{KEY, Preset, RateLimit, Settings, Simulator};
-use datafusion_saved_search::{Clock, Connection, ErrorKind, Profile, Secret, catalog, session};
+use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, catalog, session};
 
 use crate::support::{BIG, InProcess, OTHER, Virtual, connect, corpus, each_async, now, pages, rows};
 
@@ -158,6 +158,40 @@ async fn a_service_that_is_down_is_let_alone_for_a_while() {
     assert!(error.to_string().contains("circuit breaker open: the last 3 calls"), "{error}");
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(world.rows(&sql).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_may_pass_if_the_service_may_recover() {
+    let cases = [
+        ("500", true),
+        ("503", true),
+        ("accepted", true),
+        ("429", true),
+        ("stall", true),
+        ("reset", true),
+        ("400", false),
+        ("401", false),
+        ("403", false),
+        ("404", false),
+    ];
+    each_async(cases, async |(fault, passes)| {
+        let error = service(&[fault], unchanged).error(&all(BIG)).await;
+        assert_eq!(error.may_pass(), passes, "{fault}: {error:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_refused_connection_may_pass() {
+    // The port is free again at the end of the statement.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut retry = RetryPolicy::default();
+    retry.failures = 1;
+    let builder = Connection::builder(format!("http://{address}/v4"), Secret::new(KEY).unwrap());
+    let context = session(&builder.retry(retry).build().unwrap()).unwrap();
+    let result = context.sql("SELECT aid FROM saved_searches").await.unwrap().collect().await;
+    let error = Error::find(&result.unwrap_err()).unwrap().clone();
+    assert!(error.kind() == ErrorKind::Connect && error.may_pass(), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -359,7 +393,7 @@ async fn a_daily_budget_is_shared_by_all_who_name_the_folder() {
     let (one, other) = (session(), session());
     let ask = async |context: &SessionContext, sql: &str| match context.sql(sql).await.unwrap().collect().await {
         Ok(batches) => Ok(rows(&batches)),
-        Err(error) => Err(datafusion_saved_search::Error::find(&error).unwrap().clone()),
+        Err(error) => Err(Error::find(&error).unwrap().clone()),
     };
     let overview = format!("SELECT count(*) FROM overview WHERE aid = '{BIG}'");
     for context in [&one, &other, &one] {
