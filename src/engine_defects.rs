@@ -502,6 +502,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("1; 3"),
     },
     EngineDefect {
+        name: "a count of different values of a constant column",
+        upstream: None,
+        statement: "SELECT count(DISTINCT e), count(*) FROM (SELECT NULL::text AS e FROM (VALUES (1), (2)) v(k)) q",
+        plain: "1|2",
+        here: Here::Right("0|2"),
+    },
+    EngineDefect {
         name: "an aggregate without GROUP BY below a join whose condition is never true",
         upstream: None,
         statement: "SELECT x.n FROM words y LEFT JOIN (SELECT count(*) AS n FROM words) x ON false",

@@ -431,6 +431,18 @@ const SIBLINGS: &[(&str, &str)] = &[
          SELECT count(*) FROM (VALUES (1), (2), (3)) v(x)",
         "2; 3",
     ),
+    // Statistics of constant columns, of NULLs and without rows. Rows of PostgreSQL 15 and DuckDB.
+    ("SELECT count(DISTINCT c), count(*) FROM (SELECT 'x' AS c FROM absent) q", "0|0"),
+    ("SELECT count(DISTINCT w), count(*) FROM (SELECT b.w FROM owners a LEFT JOIN words b ON FALSE) q", "0|3"),
+    ("SELECT count(*), count(DISTINCT c), count(c) FROM (SELECT 'x' AS c FROM words) q", "3|1|3"),
+    (
+        "SELECT count(DISTINCT c) AS a, count(*) AS n FROM (SELECT 'x' AS c FROM words UNION ALL SELECT NULL FROM words) q",
+        "1|6",
+    ),
+    ("SELECT count(DISTINCT c), max(c), count(*) FROM (SELECT 7 AS c FROM absent) q", "0|NULL|0"),
+    ("SELECT sum(c), count(*) FROM (SELECT 5 AS c FROM absent) q", "NULL|0"),
+    ("SELECT min(c), max(c) FROM (SELECT 'a' AS c FROM absent UNION ALL SELECT 'b') q", "b|b"),
+    ("SELECT min(c), max(c) FROM (SELECT 'z' AS c FROM absent UNION ALL SELECT 'b' FROM words) q", "b|b"),
     // Conditions without columns above grouping sets whose results are not selected.
     (
         "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY ROLLUP (x)) u) t WHERE least(c, c) IS NULL",
@@ -1972,6 +1984,7 @@ async fn with_tables(context: SessionContext) -> SessionContext {
          ('2026-06-01 09:00:00', 10), ('2026-06-01 03:00:00', 20), ('2026-06-02 01:00:00', 30), ('2026-06-01 17:00:00', 31))",
         "CREATE TABLE keys AS SELECT 'k' || (value % 1145) AS k FROM generate_series(1, 5000)",
         "CREATE TABLE words AS SELECT column1 AS id, column2 AS w FROM (VALUES (1, 'en'), (2, 'de'), (3, NULL))",
+        "CREATE TABLE absent AS SELECT column1 AS k FROM (VALUES (1)) WHERE column1 > 1",
         "CREATE TABLE owners AS SELECT column1 AS k FROM (VALUES ('a'), ('b'), ('z'))",
         "CREATE TABLE facts AS SELECT column1 AS k, column2 AS v FROM (VALUES ('a', 1), ('a', NULL), ('b', 2))",
         "CREATE TABLE scores AS SELECT column1 AS k, column2 AS v, column3 AS w FROM (VALUES ('a', 1, 'x'), ('a', 2, 'x'), \
