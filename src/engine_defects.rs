@@ -179,6 +179,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("0"),
     },
     EngineDefect {
+        name: "NOT IN of NULLs without a type",
+        upstream: None,
+        statement: "SELECT k FROM (SELECT NULL AS c, k FROM (VALUES (1), (2)) v(k)) a WHERE c NOT IN (SELECT NULL) ORDER BY k",
+        plain: "1; 2",
+        here: Here::Right(""),
+    },
+    EngineDefect {
         name: "two correlated conditions in ON, on columns of one name",
         upstream: None,
         statement: "SELECT k, (SELECT count(*) FROM facts f JOIN scores s ON f.v = s.v AND s.k = o.k AND f.k = o.k) AS n FROM owners o \

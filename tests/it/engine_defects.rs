@@ -443,6 +443,32 @@ const SIBLINGS: &[(&str, &str)] = &[
     ("SELECT sum(c), count(*) FROM (SELECT 5 AS c FROM absent) q", "NULL|0"),
     ("SELECT min(c), max(c) FROM (SELECT 'a' AS c FROM absent UNION ALL SELECT 'b') q", "b|b"),
     ("SELECT min(c), max(c) FROM (SELECT 'z' AS c FROM absent UNION ALL SELECT 'b' FROM words) q", "b|b"),
+    // IN, NOT IN and joins of columns without a type. Rows of PostgreSQL 15 and DuckDB.
+    ("SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c NOT IN (SELECT NULL FROM words)", ""),
+    (
+        "SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c NOT IN (SELECT NULL FROM absent) ORDER BY k",
+        "a; b; z",
+    ),
+    (
+        "SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE NOT (c IN (SELECT DISTINCT NULL FROM words ORDER BY 1))",
+        "",
+    ),
+    ("SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c IN (SELECT NULL FROM words)", ""),
+    ("SELECT k FROM owners WHERE NULL NOT IN (SELECT NULL)", ""),
+    (
+        "SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c NOT IN (SELECT NULL FROM facts f WHERE f.k = a.k)",
+        "z",
+    ),
+    ("SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c NOT IN (SELECT NULL FROM words) OR k = 'b'", "b"),
+    (
+        "SELECT k, c NOT IN (SELECT NULL FROM words) AS x FROM (SELECT NULL AS c, k FROM owners) a WHERE k = 'b'",
+        "b|NULL",
+    ),
+    ("SELECT count(*) FROM (SELECT NULL AS c FROM owners) a JOIN (SELECT NULL AS c FROM words) b ON a.c = b.c", "0"),
+    (
+        "SELECT count(*), count(i) FROM (SELECT NULL AS c FROM owners) a LEFT JOIN (SELECT NULL AS c, 1 AS i FROM words) b ON a.c = b.c",
+        "3|0",
+    ),
     // Conditions without columns above grouping sets whose results are not selected.
     (
         "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY ROLLUP (x)) u) t WHERE least(c, c) IS NULL",
