@@ -469,6 +469,93 @@ const SIBLINGS: &[(&str, &str)] = &[
         "SELECT count(*), count(i) FROM (SELECT NULL AS c FROM owners) a LEFT JOIN (SELECT NULL AS c, 1 AS i FROM words) b ON a.c = b.c",
         "3|0",
     ),
+    // Conditions that are never true above unions of aggregates with a row for an empty input. Rows of PostgreSQL 15 and DuckDB.
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE w NOT IN (NULL, 'z')",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n NOT IN (NULL, 7)",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n <> ALL (ARRAY[NULL, 7])",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n IN (NULL, NULL)",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n = 1 AND n = 2",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE w = 'a' AND w = 'b'",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n > 5 AND n < 5",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n = NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n < 10 AND w LIKE NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE (n = 3) IS NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE NOT (n IN (NULL, 7)) OR w = 'b'",
+        "b|3",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n NOT IN (4, 7) AND w NOT IN ('b', 'z')",
+        "a|3",
+    ),
+    ("SELECT n FROM (SELECT n FROM (SELECT count(*) AS n FROM words) p WHERE n < 9) q WHERE n NOT IN (NULL, 7)", ""),
+    (
+        "SELECT w, n FROM (SELECT w, count(*) AS n FROM words GROUP BY ROLLUP (w) UNION ALL SELECT 'z', 9) q \
+         WHERE n NOT IN (NULL, 7)",
+        "",
+    ),
+    (
+        "SELECT w, n FROM (SELECT w, count(*) AS n FROM words GROUP BY GROUPING SETS ((w), ()) UNION SELECT \
+         'z', count(*) FROM facts) q WHERE n = 1 AND n = 2",
+        "",
+    ),
+    (
+        "SELECT max(n) FROM (SELECT count(*) AS n FROM words UNION ALL SELECT count(*) FROM facts) q WHERE n \
+         NOT IN (NULL, 7)",
+        "NULL",
+    ),
+    (
+        "SELECT q.n FROM owners o JOIN (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', \
+         count(*) FROM facts) q ON o.k = q.w AND q.n NOT IN (NULL, 7)",
+        "",
+    ),
+    (
+        "SELECT o.k, q.n FROM owners o LEFT JOIN (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT \
+         'b', count(*) FROM facts) q ON o.k = q.w AND q.n NOT IN (NULL, 7) ORDER BY o.k",
+        "a|NULL; b|NULL; z|NULL",
+    ),
     // Conditions without columns above grouping sets whose results are not selected.
     (
         "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY ROLLUP (x)) u) t WHERE least(c, c) IS NULL",
