@@ -179,6 +179,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("0"),
     },
     EngineDefect {
+        name: "NOT IN of NULLs without a type",
+        upstream: None,
+        statement: "SELECT k FROM (SELECT NULL AS c, k FROM (VALUES (1), (2)) v(k)) a WHERE c NOT IN (SELECT NULL) ORDER BY k",
+        plain: "1; 2",
+        here: Here::Right(""),
+    },
+    EngineDefect {
         name: "two correlated conditions in ON, on columns of one name",
         upstream: None,
         statement: "SELECT k, (SELECT count(*) FROM facts f JOIN scores s ON f.v = s.v AND s.k = o.k AND f.k = o.k) AS n FROM owners o \
@@ -500,6 +507,13 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         statement: "SELECT id FROM words a WHERE 0 NOT IN (SELECT 0 FROM words b WHERE b.w = a.w AND b.id > 1) ORDER BY id",
         plain: "",
         here: Here::Right("1; 3"),
+    },
+    EngineDefect {
+        name: "a count of different values of a constant column",
+        upstream: None,
+        statement: "SELECT count(DISTINCT e), count(*) FROM (SELECT NULL::text AS e FROM (VALUES (1), (2)) v(k)) q",
+        plain: "1|2",
+        here: Here::Right("0|2"),
     },
     EngineDefect {
         name: "an aggregate without GROUP BY below a join whose condition is never true",

@@ -28,7 +28,7 @@
 //! logical    … engine's, after sound_dependencies, which corrects the functional dependencies of aggregates, and with
 //!            sound_keys around those that make keys of joins; nested_projections before the one that merges projections …
 //!            filtered_aggregates   the time bounds of aggregate filters, combined into one filter
-//!            … engine's, which push filters down …
+//!            … engine's, with sound_filters around the one that pushes filters down …
 //!            plan_scans     the requests of each scan, decided once
 //!            aggregate_pushdown   counts of mentions from the overview, smallest and largest from a first row
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
@@ -92,6 +92,7 @@ mod row_comparison;
 mod sort_here;
 mod sort_keys;
 mod sound_dependencies;
+mod sound_filters;
 mod sound_keys;
 mod sound_properties;
 #[cfg(feature = "store")]
@@ -148,6 +149,7 @@ use self::row_comparison::RowComparison;
 use self::sort_here::SortHere;
 use self::sort_keys::SortKeys;
 use self::sound_dependencies::{READERS, SoundDependencies};
+use self::sound_filters::SoundFilters;
 use self::sound_keys::SoundKeys;
 use self::sound_properties::SoundProperties;
 #[cfg(feature = "distributed")]
@@ -252,8 +254,9 @@ fn add_analysis(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
 /// Adds the rules for logical plans.
 fn add_logical(rules: &mut Vec<Arc<dyn OptimizerRule + Send + Sync>>) -> Result<()> {
     // After the engine's simplification, which turns `now()` into instants, and before it pushes filters down.
-    let before = place_of("push_down_filter", rules.iter().map(|rule| rule.name()))?;
-    rules.insert(before, Arc::new(FilteredAggregates));
+    let at = place_of(SoundFilters::INNER, rules.iter().map(|rule| rule.name()))?;
+    rules[at] = Arc::new(SoundFilters::over(Arc::clone(&rules[at])));
+    rules.insert(at, Arc::new(FilteredAggregates));
     for name in READERS.iter().copied().chain([NestedProjections::INNER]) {
         place_of(name, rules.iter().map(|rule| rule.name()))?;
     }
@@ -319,7 +322,7 @@ mod tests {
             builder.with_optimizer_rules(rules)
         };
         let physical = ["PushdownSort", FilterNames::INNER, SoundStatistics::INNER];
-        let logical = READERS.iter().chain(&SoundKeys::INNER).chain(&["push_down_filter"]);
+        let logical = READERS.iter().chain(&SoundKeys::INNER).chain(&[SoundFilters::INNER]);
         let physical = physical.into_iter().map(|name| (name, without(name)));
         for (name, session) in physical.chain(logical.map(|name| (*name, without_logical(name)))) {
             let error = with_rules(session).map(drop).expect_err(name);

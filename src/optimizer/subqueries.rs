@@ -7,6 +7,7 @@
 //! | IN or NOT IN anywhere but at the top of WHERE | false instead of NULL | a list of the values ([`InValues`]), read once |
 //! | the same, correlated | the same | two scalar subqueries: is it among the values, and is NULL among them |
 //! | NOT IN at the top of WHERE, of a constant or an expression | NULLs of the subquery are ignored | as anywhere else |
+//! | IN and NOT IN at the top of WHERE, of NULLs without a type | NULLs are taken for values | false, and NOT EXISTS |
 //! | IN of a constant in WHERE | its condition is pushed to the outer rows | EXISTS of an equal value |
 //! | correlated NOT IN at the top of WHERE | NULLs of the correlated columns count as values | NOT EXISTS with tests for NULL |
 //! | IN and EXISTS over an aggregate without GROUP BY, correlated | no row for an empty input | compared with the single value |
@@ -211,6 +212,11 @@ impl Site {
         let correlated = !within.subquery.outer_ref_columns.is_empty();
         if correlated && has_grand_total(&within.subquery.subquery) {
             return Err(unsupported_sets());
+        }
+        // The engine's anti join sees no NULL in a column without a type, all of whose values are NULL.
+        if within.subquery.subquery.schema().fields().iter().all(|field| field.data_type().is_null()) {
+            let InSubquery { subquery, negated, .. } = within;
+            return if negated { exists(Exists { subquery, negated }) } else { Ok(lit(false)) };
         }
         if let Some(found) = self.equal_to_constant(&within, true)? {
             return Ok(found);

@@ -431,6 +431,131 @@ const SIBLINGS: &[(&str, &str)] = &[
          SELECT count(*) FROM (VALUES (1), (2), (3)) v(x)",
         "2; 3",
     ),
+    // Statistics of constant columns, of NULLs and without rows. Rows of PostgreSQL 15 and DuckDB.
+    ("SELECT count(DISTINCT c), count(*) FROM (SELECT 'x' AS c FROM absent) q", "0|0"),
+    ("SELECT count(DISTINCT w), count(*) FROM (SELECT b.w FROM owners a LEFT JOIN words b ON FALSE) q", "0|3"),
+    ("SELECT count(*), count(DISTINCT c), count(c) FROM (SELECT 'x' AS c FROM words) q", "3|1|3"),
+    (
+        "SELECT count(DISTINCT c) AS a, count(*) AS n FROM (SELECT 'x' AS c FROM words UNION ALL SELECT NULL FROM words) q",
+        "1|6",
+    ),
+    ("SELECT count(DISTINCT c), max(c), count(*) FROM (SELECT 7 AS c FROM absent) q", "0|NULL|0"),
+    ("SELECT sum(c), count(*) FROM (SELECT 5 AS c FROM absent) q", "NULL|0"),
+    ("SELECT min(c), max(c) FROM (SELECT 'a' AS c FROM absent UNION ALL SELECT 'b') q", "b|b"),
+    ("SELECT min(c), max(c) FROM (SELECT 'z' AS c FROM absent UNION ALL SELECT 'b' FROM words) q", "b|b"),
+    // IN, NOT IN and joins of columns without a type. Rows of PostgreSQL 15 and DuckDB.
+    ("SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c NOT IN (SELECT NULL FROM words)", ""),
+    (
+        "SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c NOT IN (SELECT NULL FROM absent) ORDER BY k",
+        "a; b; z",
+    ),
+    (
+        "SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE NOT (c IN (SELECT DISTINCT NULL FROM words ORDER BY 1))",
+        "",
+    ),
+    ("SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c IN (SELECT NULL FROM words)", ""),
+    ("SELECT k FROM owners WHERE NULL NOT IN (SELECT NULL)", ""),
+    (
+        "SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c NOT IN (SELECT NULL FROM facts f WHERE f.k = a.k)",
+        "z",
+    ),
+    ("SELECT k FROM (SELECT NULL AS c, k FROM owners) a WHERE c NOT IN (SELECT NULL FROM words) OR k = 'b'", "b"),
+    (
+        "SELECT k, c NOT IN (SELECT NULL FROM words) AS x FROM (SELECT NULL AS c, k FROM owners) a WHERE k = 'b'",
+        "b|NULL",
+    ),
+    ("SELECT count(*) FROM (SELECT NULL AS c FROM owners) a JOIN (SELECT NULL AS c FROM words) b ON a.c = b.c", "0"),
+    (
+        "SELECT count(*), count(i) FROM (SELECT NULL AS c FROM owners) a LEFT JOIN (SELECT NULL AS c, 1 AS i FROM words) b ON a.c = b.c",
+        "3|0",
+    ),
+    // Conditions that are never true above unions of aggregates with a row for an empty input. Rows of PostgreSQL 15 and DuckDB.
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE w NOT IN (NULL, 'z')",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n NOT IN (NULL, 7)",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n <> ALL (ARRAY[NULL, 7])",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n IN (NULL, NULL)",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n = 1 AND n = 2",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE w = 'a' AND w = 'b'",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n > 5 AND n < 5",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n = NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n < 10 AND w LIKE NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE (n = 3) IS NULL",
+        "",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE NOT (n IN (NULL, 7)) OR w = 'b'",
+        "b|3",
+    ),
+    (
+        "SELECT * FROM (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', count(*) FROM facts) \
+         q WHERE n NOT IN (4, 7) AND w NOT IN ('b', 'z')",
+        "a|3",
+    ),
+    ("SELECT n FROM (SELECT n FROM (SELECT count(*) AS n FROM words) p WHERE n < 9) q WHERE n NOT IN (NULL, 7)", ""),
+    (
+        "SELECT w, n FROM (SELECT w, count(*) AS n FROM words GROUP BY ROLLUP (w) UNION ALL SELECT 'z', 9) q \
+         WHERE n NOT IN (NULL, 7)",
+        "",
+    ),
+    (
+        "SELECT w, n FROM (SELECT w, count(*) AS n FROM words GROUP BY GROUPING SETS ((w), ()) UNION SELECT \
+         'z', count(*) FROM facts) q WHERE n = 1 AND n = 2",
+        "",
+    ),
+    (
+        "SELECT max(n) FROM (SELECT count(*) AS n FROM words UNION ALL SELECT count(*) FROM facts) q WHERE n \
+         NOT IN (NULL, 7)",
+        "NULL",
+    ),
+    (
+        "SELECT q.n FROM owners o JOIN (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT 'b', \
+         count(*) FROM facts) q ON o.k = q.w AND q.n NOT IN (NULL, 7)",
+        "",
+    ),
+    (
+        "SELECT o.k, q.n FROM owners o LEFT JOIN (SELECT 'a' AS w, count(*) AS n FROM words UNION ALL SELECT \
+         'b', count(*) FROM facts) q ON o.k = q.w AND q.n NOT IN (NULL, 7) ORDER BY o.k",
+        "a|NULL; b|NULL; z|NULL",
+    ),
     // Conditions without columns above grouping sets whose results are not selected.
     (
         "SELECT * FROM (SELECT 'a' AS c FROM (SELECT x FROM (VALUES (1)) v(x) GROUP BY ROLLUP (x)) u) t WHERE least(c, c) IS NULL",
@@ -1972,6 +2097,7 @@ async fn with_tables(context: SessionContext) -> SessionContext {
          ('2026-06-01 09:00:00', 10), ('2026-06-01 03:00:00', 20), ('2026-06-02 01:00:00', 30), ('2026-06-01 17:00:00', 31))",
         "CREATE TABLE keys AS SELECT 'k' || (value % 1145) AS k FROM generate_series(1, 5000)",
         "CREATE TABLE words AS SELECT column1 AS id, column2 AS w FROM (VALUES (1, 'en'), (2, 'de'), (3, NULL))",
+        "CREATE TABLE absent AS SELECT column1 AS k FROM (VALUES (1)) WHERE column1 > 1",
         "CREATE TABLE owners AS SELECT column1 AS k FROM (VALUES ('a'), ('b'), ('z'))",
         "CREATE TABLE facts AS SELECT column1 AS k, column2 AS v FROM (VALUES ('a', 1), ('a', NULL), ('b', 2))",
         "CREATE TABLE scores AS SELECT column1 AS k, column2 AS v, column3 AS w FROM (VALUES ('a', 1, 'x'), ('a', 2, 'x'), \
