@@ -232,6 +232,34 @@ const SIBLINGS: &[(&str, &str)] = &[
         "true|true|true|true|true|true|false",
     ),
     ("SELECT count(*) AS n FROM (VALUES (timestamp '1700-02-28')) v(x) WHERE extract(year FROM x) >= 1677", "1"),
+    // Infinities and NaN, the greatest number, in groups: doubles, reals, ROLLUP, FILTER, DISTINCT, and the first rows of groups.
+    (
+        "SELECT g, min(v) = CAST('Infinity' AS double) AS a, max(v) = CAST('-Infinity' AS double) AS b, isnan(max(v)) AS c, \
+         min(v) = 1.5 AS d FROM (VALUES ('a', CAST('Infinity' AS double)), ('b', CAST('-Infinity' AS double)), \
+         ('c', CAST('NaN' AS double)), ('c', 1.5), ('d', NULL)) t(g, v) GROUP BY g ORDER BY g",
+        "a|true|false|false|false; b|false|true|false|false; c|false|false|true|true; d|NULL|NULL|NULL|NULL",
+    ),
+    (
+        "SELECT g, max(v) = CAST('-Infinity' AS real) AS a, min(v) = CAST('Infinity' AS real) AS b FROM \
+         (VALUES (1, CAST('-Infinity' AS real)), (2, CAST('Infinity' AS real))) t(g, v) GROUP BY g ORDER BY g",
+        "1|true|false; 2|false|true",
+    ),
+    (
+        "SELECT g, isnan(max(v)) AS a, isnan(min(v)) AS b FROM (VALUES (1, CAST('NaN' AS double)), (1, 1.5), (2, 1.5), \
+         (2, CAST('NaN' AS double)), (3, CAST('NaN' AS double))) t(g, v) GROUP BY ROLLUP (g) ORDER BY g NULLS LAST",
+        "1|true|false; 2|true|false; 3|true|true; NULL|true|false",
+    ),
+    (
+        "SELECT g, max(v) FILTER (WHERE v < 0) = CAST('-Infinity' AS double) AS a, min(DISTINCT v) = CAST('-Infinity' AS double) AS b, \
+         count(DISTINCT v) AS n FROM (VALUES (1, CAST('-Infinity' AS double)), (1, CAST('Infinity' AS double)), \
+         (2, CAST('Infinity' AS double))) t(g, v) GROUP BY g ORDER BY g",
+        "1|true|true|2; 2|NULL|false|1",
+    ),
+    (
+        "SELECT g FROM (VALUES ('a', CAST('Infinity' AS double)), ('b', CAST('NaN' AS double)), ('c', 1.5)) t(g, v) \
+         GROUP BY g ORDER BY max(v) DESC LIMIT 2",
+        "b; a",
+    ),
     // Arrays with NULL, which is the greatest member. Rows of PostgreSQL 15 and DuckDB.
     (
         "SELECT ARRAY[1, NULL] < ARRAY[1, 2] AS a, ARRAY[1] < ARRAY[1, NULL] AS b, ARRAY[NULL]::bigint[] >= ARRAY[1, 2] AS c, \
