@@ -24,6 +24,7 @@ mod local_arithmetic;
 mod matched_groups;
 mod moving;
 mod nested_extreme;
+mod nested_key;
 mod nested_order;
 mod only_value;
 mod opaque;
@@ -69,6 +70,7 @@ pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
 pub(crate) use self::nested_extreme::NestedExtreme;
+pub(crate) use self::nested_key::nested_key;
 pub(crate) use self::nested_order::NestedOrder;
 pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
@@ -105,6 +107,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         minus_interval(),
         interval_part(),
         frame_key(),
+        nested_key(),
         positive_zero(),
         rounded_time(),
         exact_decimal(),

@@ -232,6 +232,78 @@ const SIBLINGS: &[(&str, &str)] = &[
         "true|true|true|true|true|true|false",
     ),
     ("SELECT count(*) AS n FROM (VALUES (timestamp '1700-02-28')) v(x) WHERE extract(year FROM x) >= 1677", "1"),
+    // The first rows by rows and arrays with NULL, which comes in the first or in the last of many. Rows by the order of the members.
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY (k, v) LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY make_array(k, v) LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY (1, make_array(k, v)) LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY v % 2, (k, v) LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT CASE WHEN value <= 2000 THEN value END AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY (k, v) DESC LIMIT 100) q WHERE k IS NULL",
+        "100",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT CASE WHEN value <= 2000 THEN value END AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY make_array(k, v) DESC NULLS LAST LIMIT 100) q WHERE k IS NULL",
+        "100",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY (k, v) NULLS FIRST LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT DISTINCT ON (x) x, i FROM (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[1, NULL])) v(i, x) \
+         ORDER BY x DESC NULLS LAST, i DESC",
+        "[1, NULL]|4; [1, 2]|2; NULL|3",
+    ),
+    // Aggregates ordered by rows and arrays with NULL, of many partitions.
+    (
+        "SELECT string_agg(v::text, ',' ORDER BY (k, v)) = string_agg(v::text, ',' ORDER BY k, v) AS t FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "true",
+    ),
+    (
+        "SELECT array_agg(v ORDER BY (k, v) DESC) = array_agg(v ORDER BY k DESC, v DESC) AS t FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "true",
+    ),
+    (
+        "SELECT array_agg(v ORDER BY make_array(k, v)) = array_agg(v ORDER BY k, v) AS t FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "true",
+    ),
+    (
+        "SELECT first_value(v ORDER BY (k, v)) AS f, last_value(v ORDER BY (k, v)) AS l, nth_value(v, 2 ORDER BY (k, v)) AS n FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "5|2997|10",
+    ),
+    (
+        "SELECT array_agg(DISTINCT make_array(k) ORDER BY make_array(k)) AS a FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "[[0], [1], [3], [4], [NULL]]",
+    ),
+    (
+        "SELECT bool_and(t) AS t FROM (SELECT array_agg(v ORDER BY (k, v)) = array_agg(v ORDER BY k, v) AS t FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s GROUP BY v % 7) q",
+        "true",
+    ),
     // Infinities and NaN, the greatest number, in groups: doubles, reals, ROLLUP, FILTER, DISTINCT, and the first rows of groups.
     (
         "SELECT g, min(v) = CAST('Infinity' AS double) AS a, max(v) = CAST('-Infinity' AS double) AS b, isnan(max(v)) AS c, \
