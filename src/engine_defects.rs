@@ -880,6 +880,14 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         here: Here::Right("1"),
     },
     EngineDefect {
+        name: "hours in the distance of a frame by RANGE over dates",
+        upstream: None,
+        statement: "SELECT count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '36 hours' PRECEDING AND INTERVAL '12 hours' PRECEDING) AS n \
+                    FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02')) v(d) ORDER BY n",
+        plain: "1; 2",
+        here: Here::Right("0; 1"),
+    },
+    EngineDefect {
         name: "the first rows by rows or arrays with NULL",
         upstream: None,
         statement: "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v \

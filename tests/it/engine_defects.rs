@@ -232,6 +232,42 @@ const SIBLINGS: &[(&str, &str)] = &[
         "true|true|true|true|true|true|false",
     ),
     ("SELECT count(*) AS n FROM (VALUES (timestamp '1700-02-28')) v(x) WHERE extract(year FROM x) >= 1677", "1"),
+    // Distances of hours over dates, and of parts of a second over times of seconds.
+    (
+        "SELECT d, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '36 hours' PRECEDING AND INTERVAL '12 hours' PRECEDING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|0; 2026-06-02|1; 2026-06-04|0",
+    ),
+    (
+        "SELECT d, count(*) OVER (ORDER BY d DESC RANGE BETWEEN INTERVAL '36 hours' PRECEDING AND INTERVAL '12 hours' PRECEDING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|1; 2026-06-02|0; 2026-06-04|0",
+    ),
+    (
+        "SELECT d, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '12 hours' FOLLOWING AND INTERVAL '1 day 30 hours' FOLLOWING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|1; 2026-06-02|1; 2026-06-04|0",
+    ),
+    (
+        "SELECT d, count(*) OVER (PARTITION BY d ORDER BY d RANGE INTERVAL '90 minutes' PRECEDING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|1; 2026-06-02|1; 2026-06-04|1",
+    ),
+    (
+        "SELECT d, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '1 day 1 microsecond' PRECEDING AND INTERVAL '1 microsecond' PRECEDING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|0; 2026-06-02|1; 2026-06-04|0",
+    ),
+    (
+        "SELECT d, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '24 hours' PRECEDING AND CURRENT ROW) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|1; 2026-06-02|2; 2026-06-04|1",
+    ),
+    (
+        "SELECT count(*) OVER (ORDER BY t RANGE INTERVAL '0.5 seconds' PRECEDING) AS n FROM (VALUES (timestamp(0) '2026-06-01 10:00:00'), \
+         (timestamp(0) '2026-06-01 10:00:01')) v(t) ORDER BY t",
+        "1; 1",
+    ),
     // The first rows by rows and arrays with NULL, which comes in the first or in the last of many. Rows by the order of the members.
     (
         "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
