@@ -95,8 +95,11 @@ fn sorted(plan: LogicalPlan) -> Transformed<LogicalPlan> {
 fn with_keys_of_groups(distinct: &mut DistinctOn) -> bool {
     let DistinctOn { on_expr, sort_expr: Some(keys), input, .. } = distinct else { return false };
     let changed = with_keys(keys, input.schema());
-    for (group, key) in on_expr.iter_mut().zip(keys.iter()).filter(|(group, _)| has_key(group, input.schema())) {
-        *group = key.expr.clone();
+    let is_key = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if call.func == nested_key());
+    for (group, key) in on_expr.iter_mut().zip(keys.iter()) {
+        if has_key(group, input.schema()) && is_key(&key.expr) {
+            *group = key.expr.clone();
+        }
     }
     changed
 }
