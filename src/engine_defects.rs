@@ -67,7 +67,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
     },
     Workaround {
         rule: "savedsearch_nested_order",
-        note: "the engine alone would take NULL for the smallest member of an array or a row",
+        note: "the engine alone would take NULL for the smallest member of an array or a row, and lose rows of such a sort below LIMIT",
     },
     Workaround {
         rule: "savedsearch_derived_conditions",
@@ -892,6 +892,37 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
             JOIN (VALUES (make_array(interval '30 days'))) b(y) ON a.x = b.y",
         plain: "0",
         here: Here::Right("1"),
+    },
+    EngineDefect {
+        name: "hours in the distance of a frame by RANGE over dates",
+        upstream: None,
+        statement: "SELECT count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '36 hours' PRECEDING AND INTERVAL '12 hours' PRECEDING) AS n \
+                    FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02')) v(d) ORDER BY n",
+        plain: "1; 2",
+        here: Here::Right("0; 1"),
+    },
+    EngineDefect {
+        name: "the first rows by rows or arrays with NULL",
+        upstream: None,
+        statement: "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v \
+                    FROM generate_series(1, 4000)) s ORDER BY (k, v) LIMIT 100) q WHERE k IS NULL",
+        plain: "100",
+        here: Here::Right("0"),
+    },
+    EngineDefect {
+        name: "`array_agg` and `string_agg` ordered by rows with NULL",
+        upstream: None,
+        statement: "SELECT array_agg(v ORDER BY (k, v)) = array_agg(v ORDER BY k, v) AS t FROM \
+                    (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        plain: "false",
+        here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "the largest or smallest of infinities and NaN with GROUP BY",
+        upstream: None,
+        statement: "SELECT max(v) = CAST('-Infinity' AS DOUBLE) AS t FROM (VALUES (1, CAST('-Infinity' AS DOUBLE))) x(g, v) GROUP BY g",
+        plain: "false",
+        here: Here::Right("true"),
     },
     EngineDefect {
         name: "an origin of date_bin without a zone",

@@ -14,6 +14,7 @@ mod comparable_interval;
 mod corrected;
 mod digits_kept;
 mod exact_decimal;
+mod float_extremes;
 mod frame_key;
 mod in_domain;
 mod in_values;
@@ -23,6 +24,7 @@ mod local_arithmetic;
 mod matched_groups;
 mod moving;
 mod nested_extreme;
+mod nested_key;
 mod nested_order;
 mod only_value;
 mod opaque;
@@ -61,12 +63,14 @@ pub(crate) use self::patterns::{like_pattern, like_pattern_of, regex_of_similar,
 
 pub(crate) use self::digits_kept::DigitsKept;
 pub(crate) use self::exact_decimal::exact_decimal;
+pub(crate) use self::float_extremes::float_extremes;
 pub(crate) use self::frame_key::frame_key;
 pub(crate) use self::in_domain::{has_domain, in_domain};
 pub(crate) use self::in_values::InValues;
 pub(crate) use self::interval_part::{has_interval_part, interval_part};
 pub(crate) use self::json::json_operator;
 pub(crate) use self::nested_extreme::NestedExtreme;
+pub(crate) use self::nested_key::nested_key;
 pub(crate) use self::nested_order::NestedOrder;
 pub(crate) use self::only_value::OnlyValue;
 pub(crate) use self::opaque::Opaque;
@@ -103,6 +107,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         minus_interval(),
         interval_part(),
         frame_key(),
+        nested_key(),
         positive_zero(),
         rounded_time(),
         exact_decimal(),
@@ -126,7 +131,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
     let nested = NestedExtreme::ALL.map(NestedExtreme::udaf);
     let sorted = sorted_aggregates::sorted_aggregates();
-    moving::all().chain(sorted).chain([percentile_cont(), sum_udaf()]).chain(nested).collect()
+    let exact = [percentile_cont(), sum_udaf()];
+    moving::all().chain(sorted).chain(exact).chain(float_extremes()).chain(nested).collect()
 }
 
 /// The field of a function's result, which is nullable if an argument is. By default, every result is.

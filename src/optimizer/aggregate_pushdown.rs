@@ -34,7 +34,7 @@ use datafusion::prelude::{ident, lit};
 
 use crate::config::{CountFromOverview, SessionSettings};
 use crate::exec::WEIGHT;
-use crate::functions::{Arithmetic, TypeIn, checked_arithmetic, sum_udaf};
+use crate::functions::{Arithmetic, TypeIn, checked_arithmetic, float_extremes, sum_udaf};
 use crate::profile::{ColumnSpec, Origin as ColumnOrigin, Profile, TableKind, TableSpec};
 use crate::pushdown::{Aids, ScanPlan, ServiceOrder, Summary, TimeColumn, Wanted, days_of, service_order, summarize};
 use crate::table::ApiTable;
@@ -311,8 +311,9 @@ fn weigh(expr: &Expr, aggregate: &Aggregate, above: &Above<'_>, profile: &Profil
     if !order_by.is_empty() || null_treatment.is_some() {
         return Err(format!("{name} uses ORDER BY or a NULL treatment"));
     }
-    let largest = function.func == min_max::max_udaf();
-    let smallest = function.func == min_max::min_udaf();
+    let [max, min] = float_extremes();
+    let largest = [max, min_max::max_udaf()].contains(&function.func);
+    let smallest = [min, min_max::min_udaf()].contains(&function.func);
     let ordered = above.own(argument).filter(|_| (largest || smallest) && filter.is_none());
     let first = ordered.and_then(|column| {
         service_order(profile, &column.name, SortOptions { descending: largest, nulls_first: false })

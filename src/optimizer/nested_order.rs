@@ -1,7 +1,8 @@
 //! The order of arrays and rows with NULL, which is the greatest member, as in PostgreSQL and DuckDB.
 //!
 //! The engine's operators, and its `max` and `min` of rows, take it for the smallest one. Its sorts put it where they put rows whose key
-//! is NULL. If that is the other end, such rows get a key of their own.
+//! is NULL, but below a limit, and where they merge the values of an aggregate, they compare as the operators do. So all sorts are by
+//! a [key](nested_key) of bytes.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::expressions::rewrite_expressions;
-use crate::functions::{NestedExtreme, NestedOrder as Order, TypeIn};
+use crate::functions::{NestedExtreme, NestedOrder as Order, TypeIn, nested_key};
 
 /// See the module's documentation. Runs after type coercion, when both sides of a comparison have one type.
 #[derive(Debug)]
@@ -53,7 +54,11 @@ fn ordered(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             Transformed::new_transformed(Expr::WindowFunction(function), changed)
         }
         Expr::AggregateFunction(mut function) => {
-            let mut changed = with_keys(&mut function.params.order_by, schema);
+            let keys = &mut function.params.order_by;
+            let mut changed = match function.params.distinct {
+                true => with_keys_of_distinct(keys, schema),
+                false => with_keys(keys, schema),
+            };
             changed |= with_extreme(&mut function.func, &function.params.args, schema);
             Transformed::new_transformed(Expr::AggregateFunction(function), changed)
         }
@@ -86,24 +91,16 @@ fn sorted(plan: LogicalPlan) -> Transformed<LogicalPlan> {
     }
 }
 
-/// As [`with_keys`], for DISTINCT ON. It begins with the keys of its groups, which have the new keys as well: they are the same groups.
+/// As [`with_keys`], for DISTINCT ON. It begins with the keys of its groups, which become the new keys: they are the same groups.
 fn with_keys_of_groups(distinct: &mut DistinctOn) -> bool {
     let DistinctOn { on_expr, sort_expr: Some(keys), input, .. } = distinct else { return false };
-    let shared = on_expr.len().min(keys.len());
-    let mut behind = keys.split_off(shared);
-    let mut changed = with_keys(&mut behind, input.schema());
-    let groups = on_expr.split_off(shared);
-    for (group, key) in std::mem::take(on_expr).into_iter().zip(std::mem::take(keys)) {
-        let mut both = vec![key];
-        if with_keys(&mut both, input.schema()) {
-            changed = true;
-            on_expr.extend(both.first().map(|missing| missing.expr.clone()));
+    let changed = with_keys(keys, input.schema());
+    let is_key = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if call.func == nested_key());
+    for (group, key) in on_expr.iter_mut().zip(keys.iter()) {
+        if has_key(group, input.schema()) && is_key(&key.expr) {
+            *group = key.expr.clone();
         }
-        on_expr.push(group);
-        keys.extend(both);
     }
-    on_expr.extend(groups);
-    keys.extend(behind);
     changed
 }
 
@@ -126,21 +123,27 @@ fn is_nested(expr: &Expr, schema: &dyn ExprSchema) -> bool {
     })
 }
 
-/// Gives rows whose key is NULL a key of their own if NULL as a member would be on their end. Returns whether there are such keys.
-fn with_keys(keys: &mut Vec<SortExpr>, schema: &dyn ExprSchema) -> bool {
-    let on_its_end = |key: &SortExpr| key.asc != key.nulls_first || !is_nested(&key.expr, schema);
-    if keys.iter().all(on_its_end) {
-        return false;
+/// True for an expression whose values are sorted by their [`nested_key`].
+fn has_key(expr: &Expr, schema: &dyn ExprSchema) -> bool {
+    let views = |data_type: &DataType| {
+        matches!(data_type, DataType::ListView(_) | DataType::LargeListView(_) | DataType::Map(..))
+    };
+    is_nested(expr, schema) || expr.type_in(schema).is_ok_and(|data_type| views(&data_type))
+}
+
+/// Sorts by keys of arrays, rows and maps instead of the values themselves. Returns whether there are such values.
+fn with_keys(keys: &mut [SortExpr], schema: &dyn ExprSchema) -> bool {
+    let mut changed = false;
+    for key in keys.iter_mut().filter(|key| has_key(&key.expr, schema)) {
+        key.expr = nested_key().call(vec![std::mem::take(&mut key.expr)]);
+        changed = true;
     }
-    *keys = std::mem::take(keys)
-        .into_iter()
-        .flat_map(|key| match on_its_end(&key) {
-            true => vec![key],
-            false => {
-                let missing = key.expr.clone().is_null().sort(!key.nulls_first, false);
-                vec![missing, SortExpr { nulls_first: !key.nulls_first, ..key }]
-            }
-        })
-        .collect();
-    true
+    changed
+}
+
+/// As [`with_keys`], for an aggregate of distinct values. The engine sorts them by their own order alone, in which NULL is on the end
+/// of rows whose key is NULL; it refuses another key.
+fn with_keys_of_distinct(keys: &mut [SortExpr], schema: &dyn ExprSchema) -> bool {
+    let on_its_end = keys.iter().all(|key| key.asc != key.nulls_first);
+    !on_its_end && with_keys(keys, schema)
 }

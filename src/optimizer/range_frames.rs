@@ -4,11 +4,13 @@
 //! | --- | --- | --- |
 //! | `ORDER BY n RANGE 0.005 PRECEDING` of `decimal(10, 2)` | rounds to 0.01 | the key has as many digits as the distance |
 //! | `ORDER BY d RANGE 1 PRECEDING` of a date or a time | takes a month | refused |
+//! | hours or less of a date, `RANGE '36 hours' PRECEDING` | drops hours | sorted by the time at which the day begins |
+//! | a part of a second of a time with fewer digits | rounds down | sorted by a time with as many digits |
 //! | days or months of an instant in a zone with changes of clocks | ends the frame with the partition | sorted by [`frame_key`] |
 //! | a distance of texts, clock times, intervals and the like | no distance, or an internal error | refused |
 //! | a negative interval | exchanges the bounds | refused |
 
-use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, IntervalMonthDayNano, IntervalUnit};
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
@@ -112,15 +114,17 @@ fn key_of(key: &Expr, asc: bool, of_key: &DataType, distances: &[Distance]) -> R
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
             let spans = distances.iter().map(span).collect::<Result<Vec<_>, Error>>()?;
             let changes = |zone: &str| !["", "UTC"].contains(&zone) && !zone.starts_with(['+', '-', 'Z']);
+            let exact = with_digits(key, of_key, &spans);
             let calendar = spans.iter().any(|span| span.months != 0 || span.days != 0);
             if !calendar || !matches!(of_key, DataType::Timestamp(_, Some(zone)) if changes(zone)) {
-                return Ok(None);
+                return Ok(exact);
             }
             let signed = spans.iter().zip(distances).map(|(span, distance)| {
                 let past = distance.preceding == asc;
                 lit(ScalarValue::IntervalMonthDayNano(Some(if past { negated(*span) } else { *span })))
             });
-            Ok(Some(frame_key().call([key.clone()].into_iter().chain(signed).collect())))
+            let key = exact.unwrap_or_else(|| key.clone());
+            Ok(Some(frame_key().call([key].into_iter().chain(signed).collect())))
         }
         DataType::Decimal128(precision, scale) => {
             let written = distances.iter().map(|distance| digits_of(&distance.text)).max().unwrap_or(0);
@@ -172,6 +176,23 @@ fn key_of(key: &Expr, asc: bool, of_key: &DataType, distances: &[Distance]) -> R
             Err(refused(format!("a frame by RANGE with a distance cannot be sorted by {what}"), advice).into())
         }
     }
+}
+
+/// A date or a time as one with the digits of a second that its distances have; `None` if it has them.
+fn with_digits(key: &Expr, of_key: &DataType, spans: &[IntervalMonthDayNano]) -> Option<Expr> {
+    let fits = |step: i64| spans.iter().all(|span| span.nanoseconds % step == 0);
+    let (step, zone) = match of_key {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => return None,
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => (1_000, zone.clone()),
+        DataType::Timestamp(TimeUnit::Millisecond, zone) => (1_000_000, zone.clone()),
+        DataType::Timestamp(TimeUnit::Second, zone) => (1_000_000_000, zone.clone()),
+        _ => (86_400_000_000_000, None),
+    };
+    if fits(step) {
+        return None;
+    }
+    let unit = if fits(1_000) { TimeUnit::Microsecond } else { TimeUnit::Nanosecond };
+    Some(cast(key.clone(), DataType::Timestamp(unit, zone)))
 }
 
 /// Digits after the point of a number, without zeros at the end.

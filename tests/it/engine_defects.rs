@@ -232,6 +232,142 @@ const SIBLINGS: &[(&str, &str)] = &[
         "true|true|true|true|true|true|false",
     ),
     ("SELECT count(*) AS n FROM (VALUES (timestamp '1700-02-28')) v(x) WHERE extract(year FROM x) >= 1677", "1"),
+    // Distances of hours over dates, and of parts of a second over times of seconds.
+    (
+        "SELECT d, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '36 hours' PRECEDING AND INTERVAL '12 hours' PRECEDING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|0; 2026-06-02|1; 2026-06-04|0",
+    ),
+    (
+        "SELECT d, count(*) OVER (ORDER BY d DESC RANGE BETWEEN INTERVAL '36 hours' PRECEDING AND INTERVAL '12 hours' PRECEDING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|1; 2026-06-02|0; 2026-06-04|0",
+    ),
+    (
+        "SELECT d, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '12 hours' FOLLOWING AND INTERVAL '1 day 30 hours' FOLLOWING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|1; 2026-06-02|1; 2026-06-04|0",
+    ),
+    (
+        "SELECT d, count(*) OVER (PARTITION BY d ORDER BY d RANGE INTERVAL '90 minutes' PRECEDING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|1; 2026-06-02|1; 2026-06-04|1",
+    ),
+    (
+        "SELECT d, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '1 day 1 microsecond' PRECEDING AND INTERVAL '1 microsecond' PRECEDING) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|0; 2026-06-02|1; 2026-06-04|0",
+    ),
+    (
+        "SELECT d, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL '24 hours' PRECEDING AND CURRENT ROW) AS n \
+         FROM (VALUES (DATE '2026-06-01'), (DATE '2026-06-02'), (DATE '2026-06-04')) v(d) ORDER BY d",
+        "2026-06-01|1; 2026-06-02|2; 2026-06-04|1",
+    ),
+    (
+        "SELECT count(*) OVER (ORDER BY t RANGE INTERVAL '0.5 seconds' PRECEDING) AS n FROM (VALUES (timestamp(0) '2026-06-01 10:00:00'), \
+         (timestamp(0) '2026-06-01 10:00:01')) v(t) ORDER BY t",
+        "1; 1",
+    ),
+    // The first rows by rows and arrays with NULL, which comes in the first or in the last of many. Rows by the order of the members.
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY (k, v) LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY make_array(k, v) LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY (1, make_array(k, v)) LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY v % 2, (k, v) LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT CASE WHEN value <= 2000 THEN value END AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY (k, v) DESC LIMIT 100) q WHERE k IS NULL",
+        "100",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT CASE WHEN value <= 2000 THEN value END AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY make_array(k, v) DESC NULLS LAST LIMIT 100) q WHERE k IS NULL",
+        "100",
+    ),
+    (
+        "SELECT count(*) FROM (SELECT k FROM (SELECT nullif(greatest(value, 2000), 2000) AS k, value AS v FROM generate_series(1, 4000)) s \
+         ORDER BY (k, v) NULLS FIRST LIMIT 100) q WHERE k IS NULL",
+        "0",
+    ),
+    (
+        "SELECT DISTINCT ON (x) x, i FROM (VALUES (1, ARRAY[1, NULL]), (2, ARRAY[1, 2]), (3, NULL), (4, ARRAY[1, NULL])) v(i, x) \
+         ORDER BY x DESC NULLS LAST, i DESC",
+        "[1, NULL]|4; [1, 2]|2; NULL|3",
+    ),
+    // Aggregates ordered by rows and arrays with NULL, of many partitions.
+    (
+        "SELECT string_agg(v::text, ',' ORDER BY (k, v)) = string_agg(v::text, ',' ORDER BY k, v) AS t FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "true",
+    ),
+    (
+        "SELECT array_agg(v ORDER BY (k, v) DESC) = array_agg(v ORDER BY k DESC, v DESC) AS t FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "true",
+    ),
+    (
+        "SELECT array_agg(v ORDER BY make_array(k, v)) = array_agg(v ORDER BY k, v) AS t FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "true",
+    ),
+    (
+        "SELECT first_value(v ORDER BY (k, v)) AS f, last_value(v ORDER BY (k, v)) AS l, nth_value(v, 2 ORDER BY (k, v)) AS n FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "5|2997|10",
+    ),
+    (
+        "SELECT array_agg(DISTINCT make_array(k) ORDER BY make_array(k)) AS a FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
+        "[[0], [1], [3], [4], [NULL]]",
+    ),
+    (
+        "SELECT bool_and(t) AS t FROM (SELECT array_agg(v ORDER BY (k, v)) = array_agg(v ORDER BY k, v) AS t FROM \
+         (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s GROUP BY v % 7) q",
+        "true",
+    ),
+    // Infinities and NaN, the greatest number, in groups: doubles, reals, ROLLUP, FILTER, DISTINCT, and the first rows of groups.
+    (
+        "SELECT g, min(v) = CAST('Infinity' AS double) AS a, max(v) = CAST('-Infinity' AS double) AS b, isnan(max(v)) AS c, \
+         min(v) = 1.5 AS d FROM (VALUES ('a', CAST('Infinity' AS double)), ('b', CAST('-Infinity' AS double)), \
+         ('c', CAST('NaN' AS double)), ('c', 1.5), ('d', NULL)) t(g, v) GROUP BY g ORDER BY g",
+        "a|true|false|false|false; b|false|true|false|false; c|false|false|true|true; d|NULL|NULL|NULL|NULL",
+    ),
+    (
+        "SELECT g, max(v) = CAST('-Infinity' AS real) AS a, min(v) = CAST('Infinity' AS real) AS b FROM \
+         (VALUES (1, CAST('-Infinity' AS real)), (2, CAST('Infinity' AS real))) t(g, v) GROUP BY g ORDER BY g",
+        "1|true|false; 2|false|true",
+    ),
+    (
+        "SELECT g, isnan(max(v)) AS a, isnan(min(v)) AS b FROM (VALUES (1, CAST('NaN' AS double)), (1, 1.5), (2, 1.5), \
+         (2, CAST('NaN' AS double)), (3, CAST('NaN' AS double))) t(g, v) GROUP BY ROLLUP (g) ORDER BY g NULLS LAST",
+        "1|true|false; 2|true|false; 3|true|true; NULL|true|false",
+    ),
+    (
+        "SELECT g, max(v) FILTER (WHERE v < 0) = CAST('-Infinity' AS double) AS a, min(DISTINCT v) = CAST('-Infinity' AS double) AS b, \
+         count(DISTINCT v) AS n FROM (VALUES (1, CAST('-Infinity' AS double)), (1, CAST('Infinity' AS double)), \
+         (2, CAST('Infinity' AS double))) t(g, v) GROUP BY g ORDER BY g",
+        "1|true|true|2; 2|NULL|false|1",
+    ),
+    (
+        "SELECT g FROM (VALUES ('a', CAST('Infinity' AS double)), ('b', CAST('NaN' AS double)), ('c', 1.5)) t(g, v) \
+         GROUP BY g ORDER BY max(v) DESC LIMIT 2",
+        "b; a",
+    ),
     // Arrays with NULL, which is the greatest member. Rows of PostgreSQL 15 and DuckDB.
     (
         "SELECT ARRAY[1, NULL] < ARRAY[1, 2] AS a, ARRAY[1] < ARRAY[1, NULL] AS b, ARRAY[NULL]::bigint[] >= ARRAY[1, 2] AS c, \

@@ -172,6 +172,7 @@ pub(super) const LINEAR: &[&str] = &[
     "map_extract",
     "map_keys",
     "map_values",
+    "nested_key",
     "nullif",
     "nvl",
     "nvl2",
