@@ -20,7 +20,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int64Type, SchemaRef};
 use async_stream::try_stream;
 use bytes::Bytes;
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
@@ -666,42 +666,27 @@ impl Driver {
         let connection = &self.config.connection;
         let now = connection.clock().now() + connection.client().ahead();
         let profile = connection.profile();
+        let place = || Place { aid: plan.aid.clone(), ..Place::default() };
+        if let Some(newest) = page.assumed.and_then(|(_, last)| DateTime::from_timestamp_micros(last))
+            && newest - now > CLOCK_SKEW
+        {
+            let time = profile.tables.mentions.time.as_deref().unwrap_or_default();
+            return Err(without_zone(time, newest, now).at(place()));
+        }
         let relative =
             plan.duration.as_deref().filter(|words| profile.window.span_of(words, plan.zone(profile)).is_none());
+        if relative.is_none() && !self.config.plan.ends_open {
+            return Ok(());
+        }
+        let end = page.window.filter(|_| relative.is_some()).map_or(now, |(_, to)| to.max(now));
         let time = profile.tables.mentions.time.as_deref().and_then(|time| profile.tables.mentions.column(time));
         let declared = time.is_some_and(|time| time.zone.is_some());
-        let ends_now = relative.is_some() || self.config.plan.ends_open;
-        if ends_now && page.assumed.is_none() && !declared {
-            let end = page.window.filter(|_| relative.is_some()).map_or(now, |(_, to)| to.max(now));
-            let newest = page.times.iter().flatten().max().and_then(|newest| DateTime::from_timestamp_micros(*newest));
-            return match newest.filter(|newest| *newest - end > CLOCK_SKEW) {
-                Some(newest) => {
-                    Err(after_end(relative, newest, end).at(Place { aid: plan.aid.clone(), ..Place::default() }))
-                }
-                None => Ok(()),
-            };
+        let allowed = if declared { LAST_DAY } else { CLOCK_SKEW };
+        let newest = page.times.iter().flatten().max().and_then(|newest| DateTime::from_timestamp_micros(*newest));
+        match newest.filter(|newest| *newest - end > allowed) {
+            Some(newest) => Err(after_end(relative, newest, end, declared).at(place())),
+            None => Ok(()),
         }
-        let Some(newest) = page.assumed.and_then(|(_, last)| DateTime::from_timestamp_micros(last)) else {
-            return Ok(());
-        };
-        let ahead = newest - now;
-        if ahead <= CLOCK_SKEW {
-            return Ok(());
-        }
-        let time = connection.profile().tables.mentions.time.as_deref().unwrap_or_default();
-        let shift = match (ahead.num_hours(), ahead.num_minutes()) {
-            (0, minutes) => format!("{minutes} min"),
-            (hours, _) => format!("{hours} h"),
-        };
-        let message = format!(
-            "`{time}` has no time zone, and {newest} is {shift} ahead of the service's clock, {}",
-            now.trunc_subsecs(0)
-        );
-        Err(Error::new(ErrorKind::Contradiction, message)
-            .advice(format!(
-                "set `zone` of the column `{time}` in the profile to the zone of its times, or to \"UTC\" if they are right"
-            ))
-            .at(Place { aid: plan.aid.clone(), ..Place::default() }))
     }
 
     /// Checks that a window with an open end, which was requested until `end`, ends after the service's current time.
@@ -763,18 +748,39 @@ impl Driver {
     }
 }
 
-/// Error for a mention after the end of a period that ends now.
-fn after_end(relative: Option<&str>, newest: DateTime<Utc>, end: DateTime<Utc>) -> Error {
+/// Time after now at which a period that ends now may still have mentions if the profile states the zone of times: it may end with
+/// the day, in any zone.
+const LAST_DAY: TimeDelta = TimeDelta::hours(24 + 14);
+
+/// Error for a time without a zone that is ahead of the service's clock.
+fn without_zone(time: &str, newest: DateTime<Utc>, now: DateTime<Utc>) -> Error {
+    let ahead = newest - now;
+    let shift = match (ahead.num_hours(), ahead.num_minutes()) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, _) => format!("{hours} h"),
+    };
+    let now = now.trunc_subsecs(0);
+    let message = format!("`{time}` has no time zone, and {newest} is {shift} ahead of the service's clock, {now}");
+    Error::new(ErrorKind::Contradiction, message).advice(format!(
+        "set `zone` of the column `{time}` in the profile to the zone of its times, or to \"UTC\" if they are right"
+    ))
+}
+
+/// Error for a mention after the end of a period that ends now. `declared`: the profile states the zone of times.
+fn after_end(relative: Option<&str>, newest: DateTime<Utc>, end: DateTime<Utc>, declared: bool) -> Error {
     let end = end.trunc_subsecs(0);
     let but = match relative {
         Some(words) => format!("but the period `{words}` ends at {end}"),
         None => format!("but the service's clock shows {end}"),
     };
     let message = format!("the response has a mention of {newest}, {but}");
-    Error::new(ErrorKind::Contradiction, message).advice(
-        "its times may be local ones that are written as UTC: set `zone` and `pattern` of the column in the profile, or `zone` to \
-         \"UTC\" if they are right",
-    )
+    Error::new(ErrorKind::Contradiction, message).advice(match declared {
+        true => "if that is its time, set both bounds of the time in the query instead of a period that ends now",
+        false => {
+            "its times may be local ones that are written as UTC: set `zone` and `pattern` of the column in the profile, or `zone` \
+             to \"UTC\" if they are right"
+        }
+    })
 }
 
 /// Reads batches in a task of its own, so that pages are received and decoded while the consumer works on earlier ones. At most

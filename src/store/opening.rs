@@ -1,6 +1,7 @@
 //! Opens a store: its place, its catalog, and the columns of its files.
 
 use std::fs;
+use std::iter;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +14,7 @@ use super::{AHEAD, AID, AS_OF, Catalog, Owner, Store, is_stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
 use crate::location::{CatalogUrl, Location};
-use crate::profile::{ColumnSpec, ColumnType, Origin, TableSpec};
+use crate::profile::{ColumnSpec, ColumnType, Origin, Pointer, TableSpec};
 
 impl Store {
     /// Opens the store at a location, for the mentions of a service that a key may read. It is created if it is missing.
@@ -133,7 +134,85 @@ fn stored_columns(mentions: &TableSpec) -> Vec<StoredColumn> {
     let columns = mentions.columns.iter().filter(of_mentions).map(|column| StoredColumn {
         name: column.name.clone(),
         kind: column.kind,
-        source: format!("{:?} {:?}", column.origin, column.pattern),
+        source: source_of(mentions, column),
     });
     [own(AID, ColumnType::Utf8)].into_iter().chain(columns).chain([own(AS_OF, ColumnType::Timestamp)]).collect()
+}
+
+/// Everything in the profile that decides the values of a column of mentions, except its type. Keys other than `at`, `from` and
+/// `pattern` are stated only if they are set, as stores of earlier versions do not state them.
+fn source_of(mentions: &TableSpec, column: &ColumnSpec) -> String {
+    // Without `..`, a new key does not compile until it is decided here.
+    let ColumnSpec {
+        name: _,
+        kind: _,
+        // They decide which values are errors, and which conditions set the requested period.
+        nullable: _,
+        is_unzoned: _,
+        origin,
+        pattern,
+        zone,
+        other_zones,
+        time_at,
+        joined_with,
+        nulls,
+    } = column;
+    let texts = |pointers: &[Pointer]| pointers.iter().map(ToString::to_string).collect::<Vec<String>>();
+    let ignored = if *origin == Origin::Extra { texts(&mentions.ignore) } else { Vec::new() };
+    let lists: [(&str, Vec<String>); 5] = [
+        ("zone", zone.iter().chain(other_zones.iter()).map(ToString::to_string).collect()),
+        ("time_at", time_at.iter().map(ToString::to_string).collect()),
+        ("joined_with", texts(joined_with)),
+        ("nulls", nulls.to_vec()),
+        ("ignore", ignored),
+    ];
+    let stated = lists.into_iter().filter(|(_, values)| !values.is_empty());
+    let stated = stated.map(|(key, values)| format!(" {key} {values:?}"));
+    iter::once(format!("{origin:?} {pattern:?}")).chain(stated).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::profile::Profile;
+
+    const INDEXED: &str = r#"at = "/indexedAt""#;
+
+    /// The source of a column after a replacement in the built-in profile.
+    fn source(column: &str, from: &str, to: &str) -> String {
+        let document = Profile::builtin_document("v4").expect("a built-in profile");
+        assert!(document.contains(from), "{from}");
+        let profile = Profile::parse(&document.replacen(from, to, 1), "changed").expect("a valid profile");
+        let mentions = &profile.tables.mentions;
+        source_of(mentions, mentions.column(column).expect("a column"))
+    }
+
+    #[test]
+    fn every_key_of_a_column_that_decides_its_values_changes_its_source() {
+        let keys = [
+            "",
+            r#", pattern = "%Y""#,
+            r#", zone = "Asia/Tokyo""#,
+            r#", zone = "+09:00""#,
+            r#", zone = ["Asia/Tokyo", "+09:00"]"#,
+            r#", time_at = "/time""#,
+            r#", nulls = [""]"#,
+            r#", nulls = ["", "n/a"]"#,
+        ];
+        let sources = keys.map(|key| source("indexed_at", INDEXED, &format!("{INDEXED}{key}")));
+        assert_eq!(sources.iter().collect::<BTreeSet<_>>().len(), keys.len(), "{sources:?}");
+        let joined = source("snippet", r#"at = "/snippet""#, r#"at = "/snippet", joined_with = ["/seq"]"#);
+        assert_ne!(joined, source("snippet", INDEXED, INDEXED));
+        let ignored = source("extra", "[tables.mentions]", "[tables.mentions]\nignore = [\"/new\"]");
+        assert_ne!(ignored, source("extra", INDEXED, INDEXED));
+    }
+
+    #[test]
+    fn stores_of_earlier_versions_keep_their_columns() {
+        assert_eq!(source("extra", INDEXED, INDEXED), "Extra None");
+        let pattern = format!(r#"{INDEXED}, null = true, pattern = "%Y""#);
+        assert_eq!(source("indexed_at", INDEXED, &pattern), r#"Field(Pointer(["indexedAt"]), Record) Some("%Y")"#);
+    }
 }

@@ -878,6 +878,19 @@ async fn times_are_read_as_they_are_meant_or_contradict() {
     };
     written("", ahead).fails(ALL, ErrorKind::Contradiction, &["but the period `7d` ends at"]).await;
     assert_eq!(written(&column("zone = \"UTC\""), ahead).count(ALL).await, (30, 1));
+    // A placeholder is after the end of any period, whatever the profile declares and however the other times are written.
+    let placeholder = |mention: &mut Value, at: DateTime<Utc>| {
+        let placeholder = json!("9999-12-31T23:59:59Z");
+        mention["publishedAt"] = if at == time_of(4_989) { placeholder } else { json!(at.to_rfc3339()) };
+    };
+    let beside_local = |mention: &mut Value, at: DateTime<Utc>| {
+        let (placeholder, local) = (json!("9999-12-31T23:59:59Z"), at.format("%Y-%m-%dT%H:%M:%S").to_string());
+        mention["publishedAt"] = if at == time_of(4_989) { placeholder } else { json!(local) };
+    };
+    let texts = ["a mention of 9999-12-31 23:59:59 UTC", "but the period `7d` ends at"];
+    written("", placeholder).fails(ALL, ErrorKind::Contradiction, &texts).await;
+    written(&column("zone = \"UTC\""), placeholder).fails(ALL, ErrorKind::Contradiction, &texts).await;
+    written("", beside_local).fails(ALL, ErrorKind::Contradiction, &texts).await;
     // The day and the time in fields of their own.
     let apart = |mention: &mut Value, at: DateTime<Utc>| {
         mention["publishedAt"] = json!(at.format("%Y-%m-%d").to_string());

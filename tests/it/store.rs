@@ -1373,6 +1373,34 @@ async fn a_column_of_another_place_is_another_column() {
 }
 
 #[tokio::test]
+async fn a_column_with_other_keys_is_another_column() {
+    const PATTERN: &str = r#"at = "/indexedAt", pattern = "%Y-%m-%dT%H:%M:%S%.fZ""#;
+    let document = Profile::builtin_document("v4").unwrap().replace(r#"at = "/indexedAt""#, PATTERN);
+    let zone = format!(r#"{PATTERN}, zone = "Asia/Tokyo""#);
+    let changes = [
+        ("id, sentiment", r#"at = "/sentiment/label""#, r#"at = "/sentiment/label", nulls = ["neutral"]"#),
+        ("id, url", r#"at = "/url""#, r#"at = "/url", joined_with = ["/id"]"#),
+        ("id, indexed_at", PATTERN, zone.as_str()),
+        // Rows were deduplicated by the former id, whether it is selected or not.
+        ("id", r#"at = "/id""#, r#"at = "/id", joined_with = ["/publishedAt"]"#),
+        ("title", r#"at = "/id""#, r#"at = "/id", joined_with = ["/publishedAt"]"#),
+    ];
+    for (columns, from, to) in changes {
+        assert!(document.contains(from), "{from}");
+        let mut shop = Shop::of(&corpus(), Profile::parse(&document, "former").unwrap());
+        let sql = |range: &str| format!("SELECT {columns} FROM mentions WHERE aid = '{BIG}' AND {range}");
+        shop.at(now() + days(5)).cost(&sql(QUARTER)).await;
+        shop.profile = Profile::parse(&document.replacen(from, to, 1), "changed").unwrap();
+        let changed = shop.at(now() + days(5));
+        changed.set("SET savedsearch.freshness = '1h'").await;
+        // A few days are read by the new definition; the others must not come from the store by the former one.
+        changed.cost(&sql("published_at >= '2026-06-10' AND published_at < '2026-06-12'")).await;
+        assert!(changed.cost(&sql(QUARTER)).await > 1, "{to}");
+        assert_eq!(changed.cost(&sql(QUARTER)).await, 0, "{to}");
+    }
+}
+
+#[tokio::test]
 async fn a_store_may_be_named_by_any_path() {
     let mut shop = Shop::new();
     let inner = shop.folder.path().join("a b%20c").join("..").join("späße");

@@ -100,13 +100,16 @@ pub(super) fn usable(config: &ScanConfig) -> Option<&FromStore> {
         .then_some(from)
 }
 
-/// Regions that may answer a scan: those that have all its columns. A region that was written before a column was declared
-/// does not have it, and its other fields then were in `extra`.
+/// Regions that may answer a scan: those that have all its columns, and those that identify rows. A region that was written before
+/// a column was declared does not have it, and its other fields then were in `extra`.
 fn fitting(config: &ScanConfig, from: &FromStore, all: &Regions) -> Result<Regions> {
     let ScanConfig { spec, projection, predicate, .. } = config;
     let read = predicate.iter().flat_map(collect_columns).map(|column| column.index());
-    let time = spec.columns.iter().position(|column| Some(&column.name) == spec.time.as_ref());
-    let needed: HashSet<usize> = projection.iter().copied().chain(read).chain(time).collect();
+    // The time decides the days of stored rows; rows were deduplicated by the others.
+    let keys: Vec<&String> =
+        [&spec.time, &spec.id, &spec.version].into_iter().flatten().chain(&spec.stand_in).collect();
+    let keys = (0..spec.columns.len()).filter(|at| keys.contains(&&spec.columns[*at].name));
+    let needed: HashSet<usize> = projection.iter().copied().chain(read).chain(keys).collect();
     let needed: Vec<&ColumnSpec> = needed.into_iter().filter_map(|at| spec.columns.get(at)).collect();
     let mut versions: HashMap<i64, bool> = HashMap::new();
     let mut fitting = Vec::with_capacity(all.len());
