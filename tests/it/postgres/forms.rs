@@ -17,8 +17,11 @@ async fn intervals_are_read_in_all_forms() {
             ("'04:05'::interval, x::interval FROM (VALUES ('1 day 02:00:00'), ('P1M')) AS t(x) ORDER BY 2", "04:05:00|1 day 02:00:00|04:05:00|1 mon"),
             ("make_interval(days => 10, hours => 2), make_interval(1, 2, 3, 4, 5, 6, 7.5), make_interval(secs => 1.5)", "10 days 02:00:00|1 year 2 mons 25 days 05:06:07.5|00:00:01.5"),
             ("make_timestamp(2026, 1, 2, 3, 4, 5.5), make_date(2026, 1, 2)", "2026-01-02 03:04:05.5|2026-01-02"),
+            ("make_date(-1, 1, 1), make_date(-44, 3, 15), make_timestamp(-1, 1, 1, 0, 0, 0), make_date(y, 2, 29) FROM (VALUES (-1)) AS t(y)", "0001-01-01 BC|0044-03-15 BC|0001-01-01 00:00:00 BC|0001-02-29 BC"),
             ("interval '1 month' * 1.5, interval '1 day' / 2, 2.5 * interval '1 hour', interval '5 minutes' * x FROM (VALUES (3)) AS t(x)", "1 mon 15 days|12:00:00|02:30:00|00:15:00"),
             ("justify_hours(interval '27 hours'), justify_days(interval '35 days'), justify_interval(interval '1 month -1 hour')", "1 day 03:00:00|1 mon 5 days|29 days 23:00:00"),
+            ("justify_days(t - timestamp '2026-04-01 00:00:00'), justify_hours(t - timestamp '2026-06-26 00:00:00'), justify_interval(t - timestamp '2026-04-01 00:00:00') FROM (VALUES (timestamp '2026-06-27 01:30:00')) AS q(t)", "2 mons 27 days 01:30:00|1 day 01:30:00|2 mons 27 days 01:30:00"),
+            ("(t - timestamp '2026-04-01 00:00:00') * 2 FROM (VALUES (timestamp '2026-06-27 01:30:00')) AS q(t)", "174 days 03:00:00"),
             ("age(timestamp '2026-03-01 00:00:00', timestamp '2025-01-15 12:00:00'), age(date '2026-03-01', date '2026-01-31'), age(date '2026-01-31', date '2026-03-01')", "1 year 1 mon 16 days 12:00:00|1 mon 1 day|-1 mons -1 days"),
             ("date '2026-01-01' + interval '1 hour', date '2026-01-01' - interval '1 day', interval '1 hour' + date '2026-01-01', date '2026-01-01' + 3", "2026-01-01 01:00:00|2025-12-31 00:00:00|2026-01-01 01:00:00|2026-01-04"),
             ("d + interval '1 hour' FROM (VALUES (date '2026-01-01')) AS t(d)", "2026-01-01 01:00:00"),
@@ -31,6 +34,7 @@ async fn intervals_are_read_in_all_forms() {
         &[
             ("interval 'foo'", "22007", "invalid input syntax"),
             ("x::interval FROM (VALUES ('1 foo')) AS t(x)", "22P02", "invalid input syntax"),
+            ("make_date(0, 1, 1)", "22008", "date field value out of range"),
             ("make_interval(fortnights => 1)", "42883", "make_interval"),
         ],
     )
