@@ -9,6 +9,7 @@ mod numeric;
 mod scalar;
 mod template;
 mod text;
+mod years;
 
 pub(crate) use self::cast::PostgresCast;
 pub(crate) use self::interval::{Unit, intervals};
@@ -16,6 +17,7 @@ pub(crate) use self::numeric::{Numeric, numeric};
 pub(super) use self::scalar::listed;
 pub(crate) use self::scalar::listed_named;
 pub(super) use self::template::PostgresToChar;
+pub(super) use self::years::Years;
 #[cfg(feature = "postgres")]
 pub(crate) use self::{
     array::{NotAnArray, items},

@@ -96,10 +96,7 @@ pub(super) fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeF
         "timezone" | "timezone_hour" | "timezone_minute" => return Some(offset_of_zone(&part, time, exact)),
         "century" => return Some(of_years(time, exact, 100)),
         "millennium" => return Some(of_years(time, exact, 1_000)),
-        "decade" => {
-            let years = call("floor", vec![pair(unit("year"), BinaryOperator::Divide, number("10.0"))]);
-            return Some(if exact { decimal(years, 10, 0) } else { years });
-        }
+        "decade" => return Some(of_years(time, exact, 10)),
         // Of double precision already, and of words that the engine does not know.
         "epoch" => return None,
         _ if *field == DateTimeField::NoDateTime && exact => return None,
@@ -137,11 +134,9 @@ fn offset_of_zone(part: &str, time: &SqlExpr, exact: bool) -> SqlExpr {
     }
 }
 
-/// The number of spans of years, which begin with the year one.
+/// The decade, century or millennium, which intervals have as well.
 fn of_years(time: &SqlExpr, exact: bool, years: u16) -> SqlExpr {
-    let year = call("date_part", vec![text("year"), time.clone()]);
-    let spans = pair(year, BinaryOperator::Divide, number(&format!("{years}.0")));
-    let spans = call("ceil", vec![spans]);
+    let spans = call("postgres_years", vec![number(&years.to_string()), time.clone()]);
     match exact {
         true => cast_to(spans, SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(10, 0))),
         false => spans,
