@@ -455,7 +455,14 @@ impl Translator<'_> {
         // The engine's formats stay what they are.
         let of_engine = literal.as_deref().is_some_and(is_format);
         match name.as_str() {
-            "to_char" if !of_engine => function.name = ObjectName::from(vec![Ident::new("postgres_to_char")]),
+            "to_char" if !of_engine => {
+                let double = literal_of(first).is_none() && !is_numeric(first);
+                function.name = ObjectName::from(vec![Ident::new("postgres_to_char")]);
+                if double {
+                    let double = SqlExpr::value(Value::Boolean(true));
+                    list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(double)));
+                }
+            }
             "to_timestamp" | "to_date" if !of_engine => match literal {
                 Some(template) => {
                     let format = format_of(&template).map_err(|pattern| {
