@@ -65,7 +65,6 @@ pub(super) use self::parsing::parsed;
 use self::rows::{all_members, distinct, overlaps, rows};
 use self::templates::{format_of, is_format, with_minutes};
 use self::time_zone::TimeZone;
-pub(super) use self::times::without_offset;
 use self::times::{part_of, time_of};
 pub(super) use self::type_names::type_named;
 use self::type_names::{length_of, scale_of};

@@ -10,6 +10,7 @@ use super::super::report::Report;
 use super::expressions::{cast_to, number, pair, text};
 use super::time_zone::{TimeZone, UTC};
 use super::type_names::type_named;
+use crate::functions::{complete_time, without_zone};
 use crate::session::call;
 
 /// A date or a time that PostgreSQL reads in another way than the engine: words such as `today`, and digits.
@@ -43,8 +44,8 @@ pub(super) fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlEx
                 return Err(invalid(if known == Type::DATE { "date" } else { "timestamp" }));
             }
             _ if known != Type::TIMESTAMPTZ => {
-                let local = without_offset(literal).or_else(|| day_and_offset(literal).map(|(day, _)| day));
-                local.and_then(|local| to(text(local)))
+                let local = without_zone(literal).or_else(|| day_and_offset(literal).map(|(day, _)| day));
+                local.and_then(|local| to(text(&complete_time(local).unwrap_or_else(|| local.to_owned()))))
             }
             _ => {
                 let midnight = |(day, offset): (&str, &str)| to(text(&format!("{day} 00:00:00{offset}")));
@@ -57,16 +58,10 @@ pub(super) fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlEx
             6 => to(text(&format!("{}:{}:{}", &word[..2], &word[2..4], &word[4..]))),
             _ => return Err(invalid("time")),
         },
+        // The engine would read nanoseconds.
+        Type::TIME if word.parse::<i64>().is_ok() => return Err(invalid("time")),
         _ => None,
     })
-}
-
-/// A local time without the offset that is written after it, which PostgreSQL ignores; `None` if there is none.
-pub(in crate::postgres) fn without_offset(literal: &str) -> Option<&str> {
-    let time = literal.find(':')?;
-    let offset = time + literal[time..].find(['+', '-', 'Z', 'z'])?;
-    let digits = literal[offset + 1..].trim_end();
-    digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':').then(|| literal[..offset].trim_end())
 }
 
 /// A day and the offset that is written after it, as in `2027-01-01Z`; `None` for other texts.

@@ -42,6 +42,59 @@ async fn intervals_are_read_in_all_forms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn texts_of_times_are_read_without_their_zone() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    for zone in ["UTC", "America/New_York"] {
+        client.batch_execute(&format!("SET timezone = '{zone}'")).await.unwrap();
+        printed(
+            &client,
+            &[
+                ("v::timestamp, v::date FROM (VALUES ('2026-06-25 23:00:00+02')) AS q(v)", "2026-06-25 23:00:00|2026-06-25"),
+                ("v::timestamp, v::date FROM (VALUES ('2026-06-25 23:00:00-05')) AS q(v)", "2026-06-25 23:00:00|2026-06-25"),
+                ("v::timestamp FROM (VALUES ('2026-06-25 23:00 America/New_York')) AS q(v)", "2026-06-25 23:00:00"),
+                ("v::timestamp, v::date FROM (VALUES ('2026-06-25 12:00:00'), (NULL)) AS q(v) ORDER BY 1", "2026-06-25 12:00:00|2026-06-25|NULL|NULL"),
+                ("'2026-06-25 12:00:00 Europe/Berlin'::timestamp, timestamp '2026-06-25 12:00:00+02'", "2026-06-25 12:00:00|2026-06-25 12:00:00"),
+                ("'2026-06-25 23:00 America/New_York'::date, date '2026-06-25 23:00-05'", "2026-06-25|2026-06-25"),
+                ("v::time FROM (VALUES ('120000'), ('2026'), ('04:05:06.5')) AS q(v) ORDER BY 1", "04:05:06.5|12:00:00|20:26:00"),
+            ],
+        )
+        .await;
+    }
+    refused(
+        &client,
+        &[
+            ("'-1'::time", "22007", "invalid input syntax for type time"),
+            ("v::time FROM (VALUES ('-1')) AS q(v)", "22007", "invalid input syntax for type time"),
+            ("v::time FROM (VALUES ('12')) AS q(v)", "22007", "invalid input syntax for type time"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dates_are_instants_of_the_zone_of_the_session() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    client.batch_execute("SET timezone = 'America/New_York'").await.unwrap();
+    let dates = "FROM (VALUES (date '2026-06-25')) AS t(d)";
+    printed(
+        &client,
+        &[
+            ("date '2026-06-25' AT TIME ZONE 'UTC'", "2026-06-25 04:00:00"),
+            (format!("d AT TIME ZONE 'UTC', d AT TIME ZONE 'Europe/Berlin' {dates}").as_str(), "2026-06-25 04:00:00|2026-06-25 06:00:00"),
+            (format!("date_trunc('month', d), extract(epoch FROM date_trunc('month', d))::bigint {dates}").as_str(), "2026-06-01 00:00:00-04|1780286400"),
+            (format!("date_trunc('month', d::timestamp), date_trunc('month', d)::date {dates}").as_str(), "2026-06-01 00:00:00|2026-06-01"),
+            (format!("to_char(d, 'OF TZ'), to_char(d, 'YYYY-MM-DD HH24:MI') {dates}").as_str(), "-04 EDT|2026-06-25 00:00"),
+            (format!("date_bin('1 hour', d, timestamptz '2026-01-01 00:00:00Z') {dates}").as_str(), "2026-06-25 00:00:00-04"),
+            (format!("date_trunc('month', d), count(*) {dates} GROUP BY 1").as_str(), "2026-06-01 00:00:00-04|1"),
+        ],
+    )
+    .await;
+    refused(&client, &[("x FROM (VALUES (date_trunc('month', date '2026-06-25'))) AS t(x)", "0A000", "in VALUES")]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn numbers_have_the_signs_and_errors_of_postgresql() {
     let served = Served::new().await;
     let client = served.client().await;
