@@ -347,6 +347,12 @@ impl Translator<'_> {
             SqlExpr::QualifiedWildcard(name, _) => {
                 return Err(unsupported(format!("{name}.* is not supported as a value: name a column of the row")));
             }
+            // A bit string in PostgreSQL, and no number before its version 16.
+            SqlExpr::Value(value) if matches!(value.value, Value::HexStringLiteral(_)) => {
+                return Err(unsupported(
+                    "literals such as 0x1F and X'1F' are not supported: write numbers in decimal, and bytes as '\\x1f'::bytea",
+                ));
+            }
             SqlExpr::Identifier(_) => self.session_name(expr).map(text),
             SqlExpr::AtTimeZone { timestamp, time_zone } => {
                 Some(call(TimeZone::NAME, vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
@@ -924,6 +930,8 @@ mod tests {
             ("SELECT (a, b) = (1, 2, 3)", "unequal"),
             ("SELECT a -|- b", "operator"),
             ("SELECT nextval('x')", "row_number()"),
+            ("SELECT 0x1F", "in decimal"),
+            ("SELECT a + X'1F'", "in decimal"),
             ("SELECT json_build_object(a, b)", "keys"),
             ("SELECT interval '1 foo'", "invalid input syntax"),
             ("SELECT (a, b) OVERLAPS (c, d, e)", "two rows of two"),
