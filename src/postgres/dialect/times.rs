@@ -2,12 +2,12 @@
 
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, DateTimeField, ExactNumberInfo, Expr as SqlExpr, TimezoneInfo,
+    BinaryOperator, DataType as SqlType, DateTimeField, ExactNumberInfo, Expr as SqlExpr, Query, SetExpr, TimezoneInfo,
 };
 use postgres_types::Type;
 
 use super::super::report::Report;
-use super::expressions::{cast_to, number, pair, text};
+use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::{TimeZone, UTC};
 use super::type_names::type_named;
 use crate::functions::{complete_time, without_zone};
@@ -76,6 +76,39 @@ fn day_and_offset(literal: &str) -> Option<(&str, &str)> {
                 && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
         });
     (is_day && is_offset).then_some((day, offset))
+}
+
+/// Casts the items of VALUES beside an instant to instants: the engine would make times without a zone of both.
+pub(super) fn instants_in_values(query: &mut Query) {
+    let SetExpr::Values(values) = query.body.as_mut() else { return };
+    let columns = values.rows.iter().map(|row| row.content.len()).max().unwrap_or(0);
+    for at in 0..columns {
+        if !values.rows.iter().filter_map(|row| row.content.get(at)).any(is_instant) {
+            continue;
+        }
+        for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
+            if !is_instant(item) && digits_of(item).is_none() {
+                let inner = SqlExpr::Nested(Box::new(item.clone()));
+                let inner = if literal_of(item).is_some() { item.clone() } else { inner };
+                *item = cast_to(inner, SqlType::Timestamp(None, TimezoneInfo::Tz));
+            }
+        }
+    }
+}
+
+/// True for an expression that is written as an instant.
+fn is_instant(expr: &SqlExpr) -> bool {
+    let of_type = |data_type: &SqlType| type_named(data_type) == Some(Type::TIMESTAMPTZ);
+    match expr {
+        SqlExpr::Cast { data_type, .. } => of_type(data_type),
+        SqlExpr::TypedString(typed) => of_type(&typed.data_type),
+        SqlExpr::Nested(inner) => is_instant(inner),
+        SqlExpr::Function(function) => {
+            let now = ["now", "current_timestamp", "transaction_timestamp", "statement_timestamp", "clock_timestamp"];
+            now.contains(&function.name.to_string().to_lowercase().as_str())
+        }
+        _ => false,
+    }
 }
 
 /// A part of a time as a number that can have a fraction: numeric for EXTRACT, double precision for `date_part`.

@@ -87,6 +87,10 @@ async fn dates_are_instants_of_the_zone_of_the_session() {
             (format!("date_trunc('month', d::timestamp), date_trunc('month', d)::date {dates}").as_str(), "2026-06-01 00:00:00|2026-06-01"),
             (format!("to_char(d, 'OF TZ'), to_char(d, 'YYYY-MM-DD HH24:MI') {dates}").as_str(), "-04 EDT|2026-06-25 00:00"),
             (format!("date_bin('1 hour', d, timestamptz '2026-01-01 00:00:00Z') {dates}").as_str(), "2026-06-25 00:00:00-04"),
+            ("v FROM (VALUES (date '2026-06-25'), (timestamptz '2026-06-26 04:00:00Z'), (timestamp '2026-06-27 00:00:00'), (NULL)) AS q(v) ORDER BY v", "2026-06-25 00:00:00-04|2026-06-26 00:00:00-04|2026-06-27 00:00:00-04|NULL"),
+            ("date '2026-06-25' INTERSECT SELECT timestamptz '2026-06-25 04:00:00Z'", "2026-06-25 00:00:00-04"),
+            ("date '2026-06-25' EXCEPT SELECT timestamptz '2026-06-25 00:00:00Z'", "2026-06-25 00:00:00-04"),
+            ("timestamptz '2026-06-25 04:00:00Z' INTERSECT SELECT date '2026-06-25'", "2026-06-25 00:00:00-04"),
             (format!("date_trunc('month', d), count(*) {dates} GROUP BY 1").as_str(), "2026-06-01 00:00:00-04|1"),
         ],
     )
