@@ -18,8 +18,8 @@ pub(crate) use self::interval::{Unit, intervals};
 pub(crate) use self::numeric::{Numeric, numeric};
 pub(super) use self::scalar::listed;
 pub(crate) use self::scalar::listed_named;
-pub(super) use self::template::PostgresToChar;
 pub(crate) use self::start_of_day::start_of_day;
+pub(super) use self::template::PostgresToChar;
 pub(crate) use self::time_text::time_text;
 pub(super) use self::years::Years;
 #[cfg(feature = "postgres")]

@@ -50,13 +50,28 @@ async fn texts_of_times_are_read_without_their_zone() {
         printed(
             &client,
             &[
-                ("v::timestamp, v::date FROM (VALUES ('2026-06-25 23:00:00+02')) AS q(v)", "2026-06-25 23:00:00|2026-06-25"),
-                ("v::timestamp, v::date FROM (VALUES ('2026-06-25 23:00:00-05')) AS q(v)", "2026-06-25 23:00:00|2026-06-25"),
+                (
+                    "v::timestamp, v::date FROM (VALUES ('2026-06-25 23:00:00+02')) AS q(v)",
+                    "2026-06-25 23:00:00|2026-06-25",
+                ),
+                (
+                    "v::timestamp, v::date FROM (VALUES ('2026-06-25 23:00:00-05')) AS q(v)",
+                    "2026-06-25 23:00:00|2026-06-25",
+                ),
                 ("v::timestamp FROM (VALUES ('2026-06-25 23:00 America/New_York')) AS q(v)", "2026-06-25 23:00:00"),
-                ("v::timestamp, v::date FROM (VALUES ('2026-06-25 12:00:00'), (NULL)) AS q(v) ORDER BY 1", "2026-06-25 12:00:00|2026-06-25|NULL|NULL"),
-                ("'2026-06-25 12:00:00 Europe/Berlin'::timestamp, timestamp '2026-06-25 12:00:00+02'", "2026-06-25 12:00:00|2026-06-25 12:00:00"),
+                (
+                    "v::timestamp, v::date FROM (VALUES ('2026-06-25 12:00:00'), (NULL)) AS q(v) ORDER BY 1",
+                    "2026-06-25 12:00:00|2026-06-25|NULL|NULL",
+                ),
+                (
+                    "'2026-06-25 12:00:00 Europe/Berlin'::timestamp, timestamp '2026-06-25 12:00:00+02'",
+                    "2026-06-25 12:00:00|2026-06-25 12:00:00",
+                ),
                 ("'2026-06-25 23:00 America/New_York'::date, date '2026-06-25 23:00-05'", "2026-06-25|2026-06-25"),
-                ("v::time FROM (VALUES ('120000'), ('2026'), ('04:05:06.5')) AS q(v) ORDER BY 1", "04:05:06.5|12:00:00|20:26:00"),
+                (
+                    "v::time FROM (VALUES ('120000'), ('2026'), ('04:05:06.5')) AS q(v) ORDER BY 1",
+                    "04:05:06.5|12:00:00|20:26:00",
+                ),
             ],
         )
         .await;
@@ -86,7 +101,7 @@ async fn dates_are_instants_of_the_zone_of_the_session() {
             (format!("date_trunc('month', d), extract(epoch FROM date_trunc('month', d))::bigint {dates}").as_str(), "2026-06-01 00:00:00-04|1780286400"),
             (format!("date_trunc('month', d::timestamp), date_trunc('month', d)::date {dates}").as_str(), "2026-06-01 00:00:00|2026-06-01"),
             (format!("to_char(d, 'OF TZ'), to_char(d, 'YYYY-MM-DD HH24:MI') {dates}").as_str(), "-04 EDT|2026-06-25 00:00"),
-            (format!("date_bin('1 hour', d, timestamptz '2026-01-01 00:00:00Z') {dates}").as_str(), "2026-06-25 00:00:00-04"),
+            (format!("date_bin(interval '1 hour', d, timestamptz '2026-01-01 00:00:00Z') {dates}").as_str(), "2026-06-25 00:00:00-04"),
             ("v FROM (VALUES (date '2026-06-25'), (timestamptz '2026-06-26 04:00:00Z'), (timestamp '2026-06-27 00:00:00'), (NULL)) AS q(v) ORDER BY v", "2026-06-25 00:00:00-04|2026-06-26 00:00:00-04|2026-06-27 00:00:00-04|NULL"),
             ("date '2026-06-25' INTERSECT SELECT timestamptz '2026-06-25 04:00:00Z'", "2026-06-25 00:00:00-04"),
             ("date '2026-06-25' EXCEPT SELECT timestamptz '2026-06-25 00:00:00Z'", "2026-06-25 00:00:00-04"),
@@ -95,7 +110,8 @@ async fn dates_are_instants_of_the_zone_of_the_session() {
         ],
     )
     .await;
-    refused(&client, &[("x FROM (VALUES (date_trunc('month', date '2026-06-25'))) AS t(x)", "0A000", "in VALUES")]).await;
+    refused(&client, &[("x FROM (VALUES (date_trunc('month', date '2026-06-25'))) AS t(x)", "0A000", "in VALUES")])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
