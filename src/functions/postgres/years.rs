@@ -37,8 +37,14 @@ impl ScalarUDFImpl for Years {
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         let time = match given {
             [_, DataType::Null] => DataType::Timestamp(TimeUnit::Microsecond, None),
-            [_, time @ (DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))] => time.clone(),
-            [_, time @ (DataType::Interval(_) | DataType::Duration(_))] => time.clone(),
+            [
+                _,
+                time @ (DataType::Date32
+                | DataType::Date64
+                | DataType::Timestamp(..)
+                | DataType::Interval(_)
+                | DataType::Duration(_)),
+            ] => time.clone(),
             _ => return plan_err!("wrong types of arguments for `extract`: it takes a date, a time or an interval"),
         };
         Ok(vec![DataType::Int32, time])
