@@ -77,7 +77,7 @@ pub(crate) use self::opaque::Opaque;
 use self::percentile::percentile_cont;
 pub(crate) use self::positive_zero::positive_zero;
 #[cfg(feature = "postgres")]
-pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, put_text, read_interval};
+pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, put_text, read_interval, start_of_day, time_text};
 pub(crate) use self::postgres::{Numeric, PostgresCast, listed_named, numeric};
 #[cfg(feature = "host")]
 pub(crate) use self::precise::TOO_MANY_DIGITS;
@@ -85,6 +85,8 @@ pub(crate) use self::precise::precise;
 pub(crate) use self::rounded_time::rounded_time;
 pub(crate) use self::series::{times_in_steps, with_series};
 pub(crate) use self::time_texts::complete_time;
+#[cfg(feature = "postgres")]
+pub(crate) use self::time_texts::without_zone;
 pub(crate) use self::types::TypeIn;
 pub(crate) use self::unknown_range::with_unknown_range;
 pub(crate) use self::words::OfWords;
@@ -117,7 +119,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     ]);
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), OnlyValue::udf(), Opaque::udf()]);
-    all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf()]);
+    all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf(), postgres::Years::udf()]);
+    all.extend([postgres::start_of_day(), postgres::time_text()]);
     all.extend(postgres::listed());
     all.extend([Numeric::Divide, Numeric::Multiply].map(numeric));
     all.extend(NestedOrder::ALL.map(NestedOrder::udf));

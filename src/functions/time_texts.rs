@@ -1,4 +1,5 @@
-//! Texts of times in forms that the casts of the engine refuse, in literals and in parameters.
+//! Texts of times in forms that the casts of the engine refuse, or read in another way than PostgreSQL, in literals, parameters and
+//! columns.
 
 /// The text with the seconds or the day that it lacks; `None` for texts of another form.
 pub(crate) fn complete_time(text: &str) -> Option<String> {
@@ -18,6 +19,21 @@ pub(crate) fn complete_time(text: &str) -> Option<String> {
     let (time, zone) = trimmed.split_at_checked("0000-00-00 00:00".len())?;
     let is_zone = zone.trim_start().is_empty() || zone.trim_start().starts_with(['Z', 'z', '+', '-']);
     (is_shape(time, "0000-00-00 00:00") && is_zone).then(|| format!("{time}:00{zone}"))
+}
+
+/// A local time without the zone that is written after it: an offset or the name of a zone, which PostgreSQL ignores where it reads
+/// a type without a zone. `None` for other texts.
+pub(crate) fn without_zone(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let clock = text.find(':')?;
+    let end = clock + text[clock..].find(|next: char| !next.is_ascii_digit() && !matches!(next, ':' | '.'))?;
+    let zone = text[end..].trim_start();
+    let is_offset = zone.eq_ignore_ascii_case("z")
+        || zone.strip_prefix(['+', '-']).is_some_and(|digits| {
+            digits.starts_with(|first: char| first.is_ascii_digit())
+                && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+        });
+    (is_offset || zone.parse::<chrono_tz::Tz>().is_ok()).then(|| text[..end].trim_end())
 }
 
 #[cfg(test)]

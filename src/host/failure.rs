@@ -339,6 +339,12 @@ fn origin_of_cast(line: &str) -> Origin {
     if line.starts_with("Can't cast value") {
         return Origin::OutOfRange;
     }
+    if line.starts_with("date field value out of range") {
+        return Origin::TimeOutOfRange;
+    }
+    if line.starts_with("invalid input syntax for type time:") {
+        return Origin::InvalidTime;
+    }
     let value = line.split('\'').nth(1).unwrap_or_default();
     let is_time = line.starts_with("Error parsing timestamp from")
         || ["Date", "Time"].iter().any(|kind| line.contains(&format!("' to value of {kind}")));

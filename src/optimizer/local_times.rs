@@ -21,7 +21,8 @@
 //!
 //! *`generate_series` and `range` of instants*: the engine ends the list there.
 //!
-//! *`timezone(zone, local)`*, from `AT TIME ZONE` of PostgreSQL: an instant in UTC. It becomes one in the zone of the session.
+//! *`timezone(zone, local)`*, from `AT TIME ZONE` of PostgreSQL, and *`start_of_day(date)`*: an instant in UTC. It becomes one in the
+//! zone of the session.
 //!
 //! *Casts to fewer digits*, `t::timestamp(0)`: the engine drops the others. They are rounded.
 //!
@@ -170,7 +171,7 @@ fn in_function(function: ScalarFunction, schema: &DFSchema, zone: &str) -> Trans
         ("generate_series" | "range", [start, _, step]) if shifts(start, step, schema) => {
             Transformed::yes(times_in_steps(func.name() == "generate_series").call(function.args))
         }
-        ("timezone", _) if !zone.is_empty() => {
+        ("timezone" | "start_of_day", _) if !zone.is_empty() => {
             let expr = Expr::ScalarFunction(function);
             match expr.type_in(schema) {
                 Ok(DataType::Timestamp(unit, Some(_))) => {

@@ -26,7 +26,7 @@ pub(super) fn misread_templates(plan: &LogicalPlan) -> Result<Vec<String>> {
         node.apply_expressions(|expr| {
             expr.apply(|part| {
                 if let Expr::ScalarFunction(ScalarFunction { func, args }) = part
-                    && let [_, Expr::Literal(template, _)] = args.as_slice()
+                    && let [_, Expr::Literal(template, _), ..] = args.as_slice()
                     && let Some(template) = template.try_as_str().flatten()
                 {
                     notes.extend(note_on(func.name(), template));

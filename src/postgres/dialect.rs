@@ -65,8 +65,7 @@ pub(super) use self::parsing::parsed;
 use self::rows::{all_members, distinct, overlaps, rows};
 use self::templates::{format_of, is_format, with_minutes};
 use self::time_zone::TimeZone;
-pub(super) use self::times::without_offset;
-use self::times::{part_of, time_of};
+use self::times::{instants_in_values, part_of, time_of};
 pub(super) use self::type_names::type_named;
 use self::type_names::{length_of, scale_of};
 use super::catalog::{known_operator, strip};
@@ -180,6 +179,7 @@ struct Translator<'a> {
 
 impl Editor for Translator<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) {
+        instants_in_values(query);
         if rows::counts_missing_rows(query) {
             let line =
                 "count(t.*) beside an outer join is not supported: count a column of the table that is never NULL";
@@ -348,6 +348,12 @@ impl Translator<'_> {
             SqlExpr::QualifiedWildcard(name, _) => {
                 return Err(unsupported(format!("{name}.* is not supported as a value: name a column of the row")));
             }
+            // A bit string in PostgreSQL, and no number before its version 16.
+            SqlExpr::Value(value) if matches!(value.value, Value::HexStringLiteral(_)) => {
+                return Err(unsupported(
+                    "literals such as 0x1F and X'1F' are not supported: write numbers in decimal, and bytes as '\\x1f'::bytea",
+                ));
+            }
             SqlExpr::Identifier(_) => self.session_name(expr).map(text),
             SqlExpr::AtTimeZone { timestamp, time_zone } => {
                 Some(call(TimeZone::NAME, vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
@@ -455,7 +461,14 @@ impl Translator<'_> {
         // The engine's formats stay what they are.
         let of_engine = literal.as_deref().is_some_and(is_format);
         match name.as_str() {
-            "to_char" if !of_engine => function.name = ObjectName::from(vec![Ident::new("postgres_to_char")]),
+            "to_char" if !of_engine => {
+                let double = literal_of(first).is_none() && !is_numeric(first);
+                function.name = ObjectName::from(vec![Ident::new("postgres_to_char")]);
+                if double {
+                    let double = SqlExpr::value(Value::Boolean(true));
+                    list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(double)));
+                }
+            }
             "to_timestamp" | "to_date" if !of_engine => match literal {
                 Some(template) => {
                     let format = format_of(&template).map_err(|pattern| {
@@ -918,6 +931,8 @@ mod tests {
             ("SELECT (a, b) = (1, 2, 3)", "unequal"),
             ("SELECT a -|- b", "operator"),
             ("SELECT nextval('x')", "row_number()"),
+            ("SELECT 0x1F", "in decimal"),
+            ("SELECT a + X'1F'", "in decimal"),
             ("SELECT json_build_object(a, b)", "keys"),
             ("SELECT interval '1 foo'", "invalid input syntax"),
             ("SELECT (a, b) OVERLAPS (c, d, e)", "two rows of two"),

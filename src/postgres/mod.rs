@@ -30,6 +30,7 @@ mod rows;
 mod server;
 mod settings;
 mod startup;
+mod typed_times;
 mod types;
 mod wire;
 

@@ -13,9 +13,8 @@ use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
 use postgres_types::{FromSql, Kind, Type};
 
-use super::dialect::without_offset;
 use super::report::Report;
-use crate::functions::{NotAnArray, complete_time, items, read_interval};
+use crate::functions::{NotAnArray, complete_time, items, read_interval, without_zone};
 
 /// Decodes one value. `number` counts parameters from 1, for errors. An instant in text that does not state its zone is in `zone`.
 ///
@@ -114,7 +113,7 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
             let text = text.trim();
             let local = match day_of(text) {
                 Some((day, offset)) if is_offset(offset) => day,
-                _ => without_offset(text).unwrap_or(text),
+                _ => without_zone(text).unwrap_or(text),
             };
             let time = DataType::Timestamp(TimeUnit::Microsecond, None);
             let at = match (data_type, local.contains(':')) {

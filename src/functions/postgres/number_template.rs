@@ -132,6 +132,11 @@ impl NumberTemplate {
         Ok(Self { parts, fill, whole, scale })
     }
 
+    /// The number of digits after the point.
+    pub(super) fn scale(&self) -> usize {
+        self.scale
+    }
+
     /// True for a sign before the first digit.
     fn has_sign_first(&self) -> bool {
         let first_digit = self.parts.iter().position(|part| matches!(part, Part::Digit(_)));

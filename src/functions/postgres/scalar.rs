@@ -3,7 +3,7 @@
 //! | function | |
 //! | --- | --- |
 //! | `age`, `justify_hours`, `justify_days`, `justify_interval` | intervals in months, days and time |
-//! | `make_interval`, `make_timestamp` | values from their fields |
+//! | `make_interval`, `make_timestamp`, `postgres_make_date` | values from their fields; the year -1 is 1 BC |
 //! | `width_bucket` | number of a bucket, with buckets of equal width |
 //! | `quote_literal`, `quote_nullable` | texts for SQL |
 //! | `postgres_interval_multiply` | an interval times a number, with fractions of months and days |
@@ -15,13 +15,13 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int32Array, IntervalMonthDayNanoArray, StringArray,
+    Array, ArrayRef, AsArray, Date32Array, Float64Array, Int32Array, IntervalMonthDayNanoArray, StringArray,
     TimestampMicrosecondArray,
 };
 use arrow::compute::can_cast_types;
 use arrow::datatypes::{
-    DataType, Field, FieldRef, Float64Type, Int32Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    DataType, Date32Type, Field, FieldRef, Float64Type, Int32Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
 use arrow::error::ArrowError;
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta};
@@ -34,7 +34,7 @@ use datafusion::logical_expr::{
 };
 
 use super::cast::has_double_column;
-use super::interval::{NotASpan, Span};
+use super::interval::{NotASpan, Span, intervals};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
@@ -48,7 +48,7 @@ struct Listed {
     compute: fn(&[ArrayRef]) -> Result<ArrayRef, ArrowError>,
 }
 
-static LISTED: [Listed; 13] = [
+static LISTED: [Listed; 14] = [
     Listed { name: "age", takes: &[TIMESTAMP, TIMESTAMP], returns: INTERVAL, compute: age },
     Listed { name: "justify_hours", takes: &[INTERVAL], returns: INTERVAL, compute: |of| justified(of, true, false) },
     Listed { name: "justify_days", takes: &[INTERVAL], returns: INTERVAL, compute: |of| justified(of, false, true) },
@@ -66,6 +66,12 @@ static LISTED: [Listed; 13] = [
         ],
         returns: INTERVAL,
         compute: make_interval,
+    },
+    Listed {
+        name: "postgres_make_date",
+        takes: &[DataType::Int32, DataType::Int32, DataType::Int32],
+        returns: DataType::Date32,
+        compute: make_date,
     },
     Listed {
         name: "make_timestamp",
@@ -260,7 +266,13 @@ impl ScalarUDFImpl for Postgres {
                 alike && can_cast_types(given, takes)
             });
         match fits {
-            true => Ok(takes.to_vec()),
+            // The engine has the difference of two times as a duration, whose cast to an interval has no days.
+            true => {
+                let keeps =
+                    |given: &DataType, takes: &DataType| matches!(given, DataType::Duration(_)) && *takes == INTERVAL;
+                let pairs = given.iter().zip(*takes);
+                Ok(pairs.map(|(given, takes)| (if keeps(given, takes) { given } else { takes }).clone()).collect())
+            }
             false => plan_err!("wrong types of arguments for `{name}`"),
         }
     }
@@ -272,7 +284,8 @@ impl ScalarUDFImpl for Postgres {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let constant = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { arguments.number_rows };
-        let arrays = arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let array = |argument: &ColumnarValue| -> Result<ArrayRef> { Ok(intervals(&argument.to_array(rows)?)?) };
+        let arrays = arguments.args.iter().map(array).collect::<Result<Vec<_>>>()?;
         let result = (LISTED[self.at].compute)(&arrays)?;
         match constant {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)),
@@ -366,14 +379,35 @@ fn make_interval(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(IntervalMonthDayNanoArray::from(spans)))
 }
 
+/// The year of the calendar that has a year 0: -1 is 1 BC, as PostgreSQL counts. `None` for 0.
+fn astronomical(year: i32) -> Option<i32> {
+    match year {
+        0 => None,
+        1.. => Some(year),
+        _ => year.checked_add(1),
+    }
+}
+
+/// The date of a year, a month and a day, which stand in a row of the first three arrays.
+fn date_of(arrays: &[ArrayRef], row: usize) -> Result<NaiveDate, ArrowError> {
+    let [year, month, day] = [0, 1, 2].map(|at| arrays[at].as_primitive::<Int32Type>().value(row));
+    let date = astronomical(year).zip(u32::try_from(month).ok()).zip(u32::try_from(day).ok());
+    let date = date.and_then(|((year, month), day)| NaiveDate::from_ymd_opt(year, month, day));
+    date.ok_or_else(|| ArrowError::ParseError(format!("date field value out of range: {year}-{month:02}-{day:02}")))
+}
+
+fn make_date(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let dates = each_row(arrays, |row| Ok(Date32Type::from_naive_date(date_of(arrays, row)?)))?;
+    Ok(Arc::new(Date32Array::from(dates)))
+}
+
 fn make_timestamp(arrays: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let times = each_row(arrays, |row| {
         let field = |at: usize| arrays[at].as_primitive::<Int32Type>().value(row);
         let second = arrays[5].as_primitive::<Float64Type>().value(row);
         let wrong = || ArrowError::ParseError("date field value out of range".to_owned());
         let small = |at: usize| u32::try_from(field(at)).map_err(|_| wrong());
-        let date = NaiveDate::from_ymd_opt(field(0), small(1)?, small(2)?).ok_or_else(wrong)?;
-        let midnight = date.and_hms_opt(small(3)?, small(4)?, 0).ok_or_else(wrong)?;
+        let midnight = date_of(arrays, row)?.and_hms_opt(small(3)?, small(4)?, 0).ok_or_else(wrong)?;
         if !(0.0..=60.0).contains(&second) {
             return Err(wrong());
         }

@@ -2,8 +2,9 @@
 //! engine's `to_char` would copy the template into its result.
 //!
 //! A time with a zone is written in the zone of its type, as every other function reads it: that of the session, or the one that
-//! `AT TIME ZONE` gave it. Numbers have templates of their own (`number_template`). Source: PostgreSQL documentation, "Data Type
-//! Formatting Functions".
+//! `AT TIME ZONE` gave it. Numbers have templates of their own (`number_template`). If a third argument is true, the number has
+//! double precision, and not numeric, which the engine represents in the same way: it is rounded from its exact value, half to
+//! even. Source: PostgreSQL documentation, "Data Type Formatting Functions".
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -17,8 +18,12 @@ use arrow::error::ArrowError;
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use chrono::{Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
 
+use super::cast::has_double_column;
 use super::number_template::{Digits, NumberTemplate};
 use crate::error::{Error, ErrorKind};
 
@@ -44,20 +49,23 @@ impl ScalarUDFImpl for PostgresToChar {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let [value, _] = given else { return plan_err!("to_char takes a time and a template") };
+        let [value, _, rest @ ..] = given else { return plan_err!("to_char takes a time and a template") };
+        if rest.len() > 1 {
+            return plan_err!("to_char takes a time and a template");
+        }
         let value = match value {
             DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
             DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
             DataType::Null => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             other => other.clone(),
         };
-        Ok(vec![value, DataType::Utf8])
+        Ok([value, DataType::Utf8].into_iter().chain(rest.iter().map(|_| DataType::Boolean)).collect())
     }
 
     fn return_type(&self, given: &[DataType]) -> Result<DataType> {
         match given {
-            [DataType::Timestamp(..), _] => Ok(DataType::Utf8),
-            [number, _] if number.is_numeric() => Ok(DataType::Utf8),
+            [DataType::Timestamp(..), ..] => Ok(DataType::Utf8),
+            [number, ..] if number.is_numeric() => Ok(DataType::Utf8),
             other => {
                 let what = other.first().map(ToString::to_string).unwrap_or_default();
                 let line = format!("to_char of {what} with a template of PostgreSQL is not supported");
@@ -67,15 +75,27 @@ impl ScalarUDFImpl for PostgresToChar {
         }
     }
 
+    fn simplify(&self, mut arguments: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if let [value, _] = arguments.as_slice()
+            && context.get_data_type(value)?.is_floating()
+            && has_double_column(value, context)?
+        {
+            arguments.push(lit(true));
+            return Ok(ExprSimplifyResult::Simplified(Self::udf().call(arguments)));
+        }
+        Ok(ExprSimplifyResult::Original(arguments))
+    }
+
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [times, templates] = arguments.args.as_slice() else {
+        let [times, templates, rest @ ..] = arguments.args.as_slice() else {
             return plan_err!("to_char takes a time and a template");
         };
         let constant = matches!((times, templates), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { arguments.number_rows };
         let times = times.to_array(rows)?;
         if times.data_type().is_numeric() {
-            let texts = numbers(&times, &templates.to_array(rows)?)?;
+            let double = matches!(rest, [ColumnarValue::Scalar(ScalarValue::Boolean(Some(true)))]);
+            let texts = numbers(&times, &templates.to_array(rows)?, double)?;
             return match constant {
                 true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&texts, 0)?)),
                 false => Ok(ColumnarValue::Array(Arc::new(texts))),
@@ -116,8 +136,16 @@ impl ScalarUDFImpl for PostgresToChar {
     }
 }
 
-/// Numbers in the form of their templates.
-fn numbers(values: &ArrayRef, templates: &ArrayRef) -> Result<StringArray> {
+/// A number of floating point in decimal digits, as many as the template has and the type keeps, half to even.
+fn digits_of_double(value: f64, scale: usize, single: bool) -> String {
+    let kept = if single { 6 } else { 15 };
+    let whole = format!("{:.0}", value.abs()).len();
+    let scale = if whole >= kept { 0 } else { scale.min(kept - whole) };
+    format!("{value:.scale$}")
+}
+
+/// Numbers in the form of their templates. `double`: those of floating point are rounded as such.
+fn numbers(values: &ArrayRef, templates: &ArrayRef, double: bool) -> Result<StringArray> {
     let digits = cast(values, &DataType::Utf8)?;
     // Those of fractions may have an exponent.
     let fractions = match values.data_type().is_floating() {
@@ -137,9 +165,13 @@ fn numbers(values: &ArrayRef, templates: &ArrayRef) -> Result<StringArray> {
         if parsed.as_ref().is_none_or(|(known, _)| *known != template) {
             parsed = Some((template, NumberTemplate::read(template)?));
         }
-        let text = match &fractions {
-            Some(fractions) => fractions.as_primitive::<Float64Type>().value(row).to_string(),
-            None => digits.value(row).to_owned(),
+        let text = match (&fractions, &parsed) {
+            (Some(fractions), Some((_, template))) if double => {
+                let value = fractions.as_primitive::<Float64Type>().value(row);
+                digits_of_double(value, template.scale(), *values.data_type() == DataType::Float32)
+            }
+            (Some(fractions), _) => fractions.as_primitive::<Float64Type>().value(row).to_string(),
+            (None, _) => digits.value(row).to_owned(),
         };
         let Some(number) = Digits::read(&text) else {
             return exec_err!("to_char: {text} has no digits");

@@ -22,6 +22,7 @@ use super::super::parameters::{arrow_type, decode};
 use super::super::report::Report;
 use super::super::rows::Layout;
 use super::super::startup::closed;
+use super::super::typed_times::with_times;
 use super::super::types::{of_catalogs, parameter_type};
 use super::super::wire::Lost;
 use super::super::{catalog, dialect};
@@ -210,7 +211,7 @@ impl Connection {
             let has_values = has_calls || dialect::depends_on_values(&types);
             let in_postgres = |plan| {
                 refuse_nested_arrays(&plan)?;
-                with_numeric(plan)
+                with_numeric(with_times(plan)?)
             };
             let statement = host.statement_of(&turn, &session, &sql, parsed, &known, in_postgres).await?;
             let statement = Statement { digest, ..statement };

@@ -171,6 +171,7 @@ fn of_arguments(name: &str, function: &mut Function, arguments: Vec<SqlExpr>) ->
             // Of 32 bits, as the type of a literal has.
             Some(call("to_hex", vec![pair(value.clone(), BinaryOperator::Plus, number(&(1_i64 << 32).to_string()))]))
         }
+        ("make_date", [_, _, _]) => Some(call("postgres_make_date", arguments)),
         ("gen_random_uuid" | "uuid_generate_v4", []) => {
             Some(call(super::CAST, vec![call("uuid", Vec::new()), text("uuid")]))
         }

@@ -2,14 +2,15 @@
 
 use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, DateTimeField, ExactNumberInfo, Expr as SqlExpr, TimezoneInfo,
+    BinaryOperator, DataType as SqlType, DateTimeField, ExactNumberInfo, Expr as SqlExpr, Query, SetExpr, TimezoneInfo,
 };
 use postgres_types::Type;
 
 use super::super::report::Report;
-use super::expressions::{cast_to, number, pair, text};
+use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::{TimeZone, UTC};
 use super::type_names::type_named;
+use crate::functions::{complete_time, without_zone};
 use crate::session::call;
 
 /// A date or a time that PostgreSQL reads in another way than the engine: words such as `today`, and digits.
@@ -43,8 +44,8 @@ pub(super) fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlEx
                 return Err(invalid(if known == Type::DATE { "date" } else { "timestamp" }));
             }
             _ if known != Type::TIMESTAMPTZ => {
-                let local = without_offset(literal).or_else(|| day_and_offset(literal).map(|(day, _)| day));
-                local.and_then(|local| to(text(local)))
+                let local = without_zone(literal).or_else(|| day_and_offset(literal).map(|(day, _)| day));
+                local.and_then(|local| to(text(&complete_time(local).unwrap_or_else(|| local.to_owned()))))
             }
             _ => {
                 let midnight = |(day, offset): (&str, &str)| to(text(&format!("{day} 00:00:00{offset}")));
@@ -57,16 +58,10 @@ pub(super) fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlEx
             6 => to(text(&format!("{}:{}:{}", &word[..2], &word[2..4], &word[4..]))),
             _ => return Err(invalid("time")),
         },
+        // The engine would read nanoseconds.
+        Type::TIME if word.parse::<i64>().is_ok() => return Err(invalid("time")),
         _ => None,
     })
-}
-
-/// A local time without the offset that is written after it, which PostgreSQL ignores; `None` if there is none.
-pub(in crate::postgres) fn without_offset(literal: &str) -> Option<&str> {
-    let time = literal.find(':')?;
-    let offset = time + literal[time..].find(['+', '-', 'Z', 'z'])?;
-    let digits = literal[offset + 1..].trim_end();
-    digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':').then(|| literal[..offset].trim_end())
 }
 
 /// A day and the offset that is written after it, as in `2027-01-01Z`; `None` for other texts.
@@ -83,6 +78,39 @@ fn day_and_offset(literal: &str) -> Option<(&str, &str)> {
     (is_day && is_offset).then_some((day, offset))
 }
 
+/// Casts the items of VALUES beside an instant to instants: the engine would make times without a zone of both.
+pub(super) fn instants_in_values(query: &mut Query) {
+    let SetExpr::Values(values) = query.body.as_mut() else { return };
+    let columns = values.rows.iter().map(|row| row.content.len()).max().unwrap_or(0);
+    for at in 0..columns {
+        if !values.rows.iter().filter_map(|row| row.content.get(at)).any(is_instant) {
+            continue;
+        }
+        for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
+            if !is_instant(item) && digits_of(item).is_none() {
+                let inner = SqlExpr::Nested(Box::new(item.clone()));
+                let inner = if literal_of(item).is_some() { item.clone() } else { inner };
+                *item = cast_to(inner, SqlType::Timestamp(None, TimezoneInfo::Tz));
+            }
+        }
+    }
+}
+
+/// True for an expression that is written as an instant.
+fn is_instant(expr: &SqlExpr) -> bool {
+    let of_type = |data_type: &SqlType| type_named(data_type) == Some(Type::TIMESTAMPTZ);
+    match expr {
+        SqlExpr::Cast { data_type, .. } => of_type(data_type),
+        SqlExpr::TypedString(typed) => of_type(&typed.data_type),
+        SqlExpr::Nested(inner) => is_instant(inner),
+        SqlExpr::Function(function) => {
+            let now = ["now", "current_timestamp", "transaction_timestamp", "statement_timestamp", "clock_timestamp"];
+            now.contains(&function.name.to_string().to_lowercase().as_str())
+        }
+        _ => false,
+    }
+}
+
 /// A part of a time as a number that can have a fraction: numeric for EXTRACT, double precision for `date_part`.
 pub(super) fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeField) -> Option<SqlExpr> {
     let part = part.to_lowercase();
@@ -96,10 +124,7 @@ pub(super) fn part_of(part: &str, time: &SqlExpr, exact: bool, field: &DateTimeF
         "timezone" | "timezone_hour" | "timezone_minute" => return Some(offset_of_zone(&part, time, exact)),
         "century" => return Some(of_years(time, exact, 100)),
         "millennium" => return Some(of_years(time, exact, 1_000)),
-        "decade" => {
-            let years = call("floor", vec![pair(unit("year"), BinaryOperator::Divide, number("10.0"))]);
-            return Some(if exact { decimal(years, 10, 0) } else { years });
-        }
+        "decade" => return Some(of_years(time, exact, 10)),
         // Of double precision already, and of words that the engine does not know.
         "epoch" => return None,
         _ if *field == DateTimeField::NoDateTime && exact => return None,
@@ -137,11 +162,9 @@ fn offset_of_zone(part: &str, time: &SqlExpr, exact: bool) -> SqlExpr {
     }
 }
 
-/// The number of spans of years, which begin with the year one.
+/// The decade, century or millennium, which intervals have as well.
 fn of_years(time: &SqlExpr, exact: bool, years: u16) -> SqlExpr {
-    let year = call("date_part", vec![text("year"), time.clone()]);
-    let spans = pair(year, BinaryOperator::Divide, number(&format!("{years}.0")));
-    let spans = call("ceil", vec![spans]);
+    let spans = call("postgres_years", vec![number(&years.to_string()), time.clone()]);
     match exact {
         true => cast_to(spans, SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(10, 0))),
         false => spans,

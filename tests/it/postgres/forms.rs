@@ -17,8 +17,11 @@ async fn intervals_are_read_in_all_forms() {
             ("'04:05'::interval, x::interval FROM (VALUES ('1 day 02:00:00'), ('P1M')) AS t(x) ORDER BY 2", "04:05:00|1 day 02:00:00|04:05:00|1 mon"),
             ("make_interval(days => 10, hours => 2), make_interval(1, 2, 3, 4, 5, 6, 7.5), make_interval(secs => 1.5)", "10 days 02:00:00|1 year 2 mons 25 days 05:06:07.5|00:00:01.5"),
             ("make_timestamp(2026, 1, 2, 3, 4, 5.5), make_date(2026, 1, 2)", "2026-01-02 03:04:05.5|2026-01-02"),
+            ("make_date(-1, 1, 1), make_date(-44, 3, 15), make_timestamp(-1, 1, 1, 0, 0, 0), make_date(y, 2, 29) FROM (VALUES (-1)) AS t(y)", "0001-01-01 BC|0044-03-15 BC|0001-01-01 00:00:00 BC|0001-02-29 BC"),
             ("interval '1 month' * 1.5, interval '1 day' / 2, 2.5 * interval '1 hour', interval '5 minutes' * x FROM (VALUES (3)) AS t(x)", "1 mon 15 days|12:00:00|02:30:00|00:15:00"),
             ("justify_hours(interval '27 hours'), justify_days(interval '35 days'), justify_interval(interval '1 month -1 hour')", "1 day 03:00:00|1 mon 5 days|29 days 23:00:00"),
+            ("justify_days(t - timestamp '2026-04-01 00:00:00'), justify_hours(t - timestamp '2026-06-26 00:00:00'), justify_interval(t - timestamp '2026-04-01 00:00:00') FROM (VALUES (timestamp '2026-06-27 01:30:00')) AS q(t)", "2 mons 27 days 01:30:00|1 day 01:30:00|2 mons 27 days 01:30:00"),
+            ("(t - timestamp '2026-04-01 00:00:00') * 2 FROM (VALUES (timestamp '2026-06-27 01:30:00')) AS q(t)", "174 days 03:00:00"),
             ("age(timestamp '2026-03-01 00:00:00', timestamp '2025-01-15 12:00:00'), age(date '2026-03-01', date '2026-01-31'), age(date '2026-01-31', date '2026-03-01')", "1 year 1 mon 16 days 12:00:00|1 mon 1 day|-1 mons -1 days"),
             ("date '2026-01-01' + interval '1 hour', date '2026-01-01' - interval '1 day', interval '1 hour' + date '2026-01-01', date '2026-01-01' + 3", "2026-01-01 01:00:00|2025-12-31 00:00:00|2026-01-01 01:00:00|2026-01-04"),
             ("d + interval '1 hour' FROM (VALUES (date '2026-01-01')) AS t(d)", "2026-01-01 01:00:00"),
@@ -31,10 +34,84 @@ async fn intervals_are_read_in_all_forms() {
         &[
             ("interval 'foo'", "22007", "invalid input syntax"),
             ("x::interval FROM (VALUES ('1 foo')) AS t(x)", "22P02", "invalid input syntax"),
+            ("make_date(0, 1, 1)", "22008", "date field value out of range"),
             ("make_interval(fortnights => 1)", "42883", "make_interval"),
         ],
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_times_are_read_without_their_zone() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    for zone in ["UTC", "America/New_York"] {
+        client.batch_execute(&format!("SET timezone = '{zone}'")).await.unwrap();
+        printed(
+            &client,
+            &[
+                (
+                    "v::timestamp, v::date FROM (VALUES ('2026-06-25 23:00:00+02')) AS q(v)",
+                    "2026-06-25 23:00:00|2026-06-25",
+                ),
+                (
+                    "v::timestamp, v::date FROM (VALUES ('2026-06-25 23:00:00-05')) AS q(v)",
+                    "2026-06-25 23:00:00|2026-06-25",
+                ),
+                ("v::timestamp FROM (VALUES ('2026-06-25 23:00 America/New_York')) AS q(v)", "2026-06-25 23:00:00"),
+                (
+                    "v::timestamp, v::date FROM (VALUES ('2026-06-25 12:00:00'), (NULL)) AS q(v) ORDER BY 1",
+                    "2026-06-25 12:00:00|2026-06-25|NULL|NULL",
+                ),
+                (
+                    "'2026-06-25 12:00:00 Europe/Berlin'::timestamp, timestamp '2026-06-25 12:00:00+02'",
+                    "2026-06-25 12:00:00|2026-06-25 12:00:00",
+                ),
+                ("'2026-06-25 23:00 America/New_York'::date, date '2026-06-25 23:00-05'", "2026-06-25|2026-06-25"),
+                (
+                    "v::time FROM (VALUES ('120000'), ('2026'), ('04:05:06.5')) AS q(v) ORDER BY 1",
+                    "04:05:06.5|12:00:00|20:26:00",
+                ),
+            ],
+        )
+        .await;
+    }
+    refused(
+        &client,
+        &[
+            ("'-1'::time", "22007", "invalid input syntax for type time"),
+            ("v::time FROM (VALUES ('-1')) AS q(v)", "22007", "invalid input syntax for type time"),
+            ("v::time FROM (VALUES ('12')) AS q(v)", "22007", "invalid input syntax for type time"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dates_are_instants_of_the_zone_of_the_session() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    client.batch_execute("SET timezone = 'America/New_York'").await.unwrap();
+    let dates = "FROM (VALUES (date '2026-06-25')) AS t(d)";
+    printed(
+        &client,
+        &[
+            ("date '2026-06-25' AT TIME ZONE 'UTC'", "2026-06-25 04:00:00"),
+            (format!("d AT TIME ZONE 'UTC', d AT TIME ZONE 'Europe/Berlin' {dates}").as_str(), "2026-06-25 04:00:00|2026-06-25 06:00:00"),
+            (format!("date_trunc('month', d), extract(epoch FROM date_trunc('month', d))::bigint {dates}").as_str(), "2026-06-01 00:00:00-04|1780286400"),
+            (format!("date_trunc('month', d::timestamp), date_trunc('month', d)::date {dates}").as_str(), "2026-06-01 00:00:00|2026-06-01"),
+            (format!("to_char(d, 'OF TZ'), to_char(d, 'YYYY-MM-DD HH24:MI') {dates}").as_str(), "-04 EDT|2026-06-25 00:00"),
+            (format!("date_bin(interval '1 hour', d, timestamptz '2026-01-01 00:00:00Z') {dates}").as_str(), "2026-06-25 00:00:00-04"),
+            ("v FROM (VALUES (date '2026-06-25'), (timestamptz '2026-06-26 04:00:00Z'), (timestamp '2026-06-27 00:00:00'), (NULL)) AS q(v) ORDER BY v", "2026-06-25 00:00:00-04|2026-06-26 00:00:00-04|2026-06-27 00:00:00-04|NULL"),
+            ("date '2026-06-25' INTERSECT SELECT timestamptz '2026-06-25 04:00:00Z'", "2026-06-25 00:00:00-04"),
+            ("date '2026-06-25' EXCEPT SELECT timestamptz '2026-06-25 00:00:00Z'", "2026-06-25 00:00:00-04"),
+            ("timestamptz '2026-06-25 04:00:00Z' INTERSECT SELECT date '2026-06-25'", "2026-06-25 00:00:00-04"),
+            (format!("date_trunc('month', d), count(*) {dates} GROUP BY 1").as_str(), "2026-06-01 00:00:00-04|1"),
+        ],
+    )
+    .await;
+    refused(&client, &[("x FROM (VALUES (date_trunc('month', date '2026-06-25'))) AS t(x)", "0A000", "in VALUES")])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,6 +133,9 @@ async fn numbers_have_the_signs_and_errors_of_postgresql() {
             ("width_bucket(5.35, 0.024, 10.06, 5), width_bucket(-1.0::float8, 0, 10, 5), width_bucket(10, 0, 10, 5), width_bucket(1, 10, 0, 5)", "3|0|6|5"),
             ("variance(x), every(x > 1), percentile_disc(0.5) WITHIN GROUP (ORDER BY x) FROM (VALUES (1::float8), (3)) AS t(x)", "2|f|1"),
             ("extract(century FROM date '2026-01-01'), extract(decade FROM date '2026-01-01'), extract(millennium FROM date '2001-01-01')", "21|202|3"),
+            ("extract(century FROM i), extract(millennium FROM i), extract(decade FROM i) FROM (VALUES (interval '13 months')) AS t(i)", "0|0|0"),
+            ("extract(century FROM interval '250 years'), extract(decade FROM interval '-13 months'), date_part('century', interval '-13 months')", "2|0|0"),
+            ("extract(century FROM make_date(-1, 1, 1)), date_part('decade', timestamp '1999-12-31 00:00:00'), extract(millennium FROM NULL::timestamp)", "-1|199|NULL"),
             ("num_nulls(1, NULL), num_nonnulls(1, NULL), isfinite(date '2026-01-01')", "1|1|t"),
             ("r / (r * 10), r * 10 FROM (SELECT row_number() OVER (ORDER BY x) AS r FROM (VALUES (1)) AS t(x)) AS q", "0|10"),
             ("percentile_cont(0.9) WITHIN GROUP (ORDER BY x) FROM generate_series(1, 10) AS x", "9.1"),

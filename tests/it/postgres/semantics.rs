@@ -204,6 +204,10 @@ async fn templates_are_computed_wherever_they_come_from() {
             (format!("to_char({at}, 'FMDDth \"of\" Mon, Q WW IW J')").as_str(), "5th of Nov, 4 45 45 2461350"),
             (format!("to_char({at}, '%d.%m.')").as_str(), "05.11."),
             (format!("to_char({at}, NULL)").as_str(), "NULL"),
+            ("to_char(12.5::float8, 'FM99'), to_char(12.5, 'FM99'), to_char(13.5::float8, 'FM99')", "12|13|14"),
+            ("to_char(x, 'FM99'), to_char(x / 100, 'FM0.00') FROM (VALUES (12.5::float8)) AS t(x)", "12|0.12"),
+            ("to_char(0.5::float8, 'FM9990'), to_char(-2.5::float8, 'FM9'), to_char(2.5::real, 'FM9')", "0|-2|2"),
+            ("to_char(2.675::float8, 'FM9.99'), to_char(2.675, 'FM9.99')", "2.67|2.68"),
         ],
     )
     .await;

@@ -1,0 +1,184 @@
+//! Times of texts and of dates, whose meaning in PostgreSQL depends on types that the syntax does not show.
+//!
+//! | operation | engine | PostgreSQL |
+//! | --- | --- | --- |
+//! | text to timestamp or date | a zone in the text shifts the time | the zone is ignored |
+//! | text to time | `120000` is a number of nanoseconds | 12:00:00 |
+//! | EXCEPT, INTERSECT of a date or timestamp and an instant | the type of the left side | instants |
+//! | `date_trunc`, `date_bin`, `to_char`, AT TIME ZONE of a date | midnight without a zone, or in UTC | the instant of midnight in the zone of the session |
+//!
+//! The plan of a statement is changed before its types are coerced, when a date is still one.
+//!
+//! Invariant: columns keep their names.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::common::{DFSchema, JoinType, NullEquality, Result};
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, Union, lit};
+
+use crate::error::{Error, ErrorKind};
+use crate::functions::{TypeIn, start_of_day, time_text};
+use crate::session::{with_columns, with_outer_types};
+
+/// Functions that take the instant at which a date begins.
+const OF_INSTANTS: [&str; 4] = ["date_bin", "date_trunc", "postgres_to_char", "timezone"];
+
+/// The plan with PostgreSQL's meaning of texts and dates as times.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for `date_trunc` and `date_bin` of a date in VALUES, whose types are decided before.
+pub(super) fn with_times(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if !is_concerned(&plan)? {
+        return Ok(plan);
+    }
+    with_outer_types(plan.rewrite_with_subqueries(&mut Times)?.data)
+}
+
+/// See [`with_times`].
+struct Times;
+
+impl TreeNodeRewriter for Times {
+    type Node = LogicalPlan;
+
+    fn f_down(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        // Both terms of a recursive query have the types that the first one has.
+        let recursive = matches!(plan, LogicalPlan::RecursiveQuery(_));
+        let next = if recursive { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
+        Ok(Transformed::new(plan, false, next))
+    }
+
+    fn f_up(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        if matches!(plan, LogicalPlan::RecursiveQuery(_)) {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = merge_schema(&plan.inputs());
+        let names = NamePreserver::new(&plan);
+        let in_values = matches!(plan, LogicalPlan::Values(_));
+        let plan = plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|expr| timed(expr, &schema, in_values))?;
+            Ok(expr.update_data(|expr| name.restore(expr)))
+        })?;
+        // Inputs have other types than before.
+        Ok(Transformed::yes(match plan.data {
+            LogicalPlan::Union(union) => LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?),
+            LogicalPlan::Join(join) if is_of_sets(&join) => with_instants(join)?.recompute_schema()?,
+            plan => plan.recompute_schema()?,
+        }))
+    }
+}
+
+/// True for a plan with an operation of this file, whatever the types of its operands are.
+fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::Join(join) if is_of_sets(join));
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                found |= match part {
+                    Expr::Cast(Cast { expr, field }) => {
+                        form_of(field.data_type()).is_some() && !matches!(expr.as_ref(), Expr::Literal(..))
+                    }
+                    Expr::ScalarFunction(function) => OF_INSTANTS.contains(&function.name()),
+                    _ => false,
+                };
+                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })
+        })
+    })?;
+    Ok(found)
+}
+
+/// True for the join that the engine has for EXCEPT and INTERSECT.
+fn is_of_sets(join: &Join) -> bool {
+    matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
+        && join.null_equality == NullEquality::NullEqualsNull
+        && join.on.len() == join.left.schema().fields().len()
+        && join.on.len() == join.right.schema().fields().len()
+}
+
+/// EXCEPT or INTERSECT whose dates and local times are instants beside instants.
+fn with_instants(mut join: Join) -> Result<LogicalPlan> {
+    let types = |plan: &LogicalPlan| -> Vec<DataType> {
+        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+    };
+    let (of_left, of_right) = (types(&join.left), types(&join.right));
+    let beside = |known: &DataType, other: Option<&DataType>| match (known, other) {
+        (DataType::Date32 | DataType::Timestamp(_, None), Some(instant @ DataType::Timestamp(_, Some(_)))) => {
+            Some(instant.clone())
+        }
+        _ => None,
+    };
+    let left = Arc::unwrap_or_clone(join.left);
+    join.left = Arc::new(with_columns(left, |at, known| beside(known, of_right.get(at)))?);
+    let right = Arc::unwrap_or_clone(join.right);
+    join.right = Arc::new(with_columns(right, |at, known| beside(known, of_left.get(at)))?);
+    Ok(LogicalPlan::Join(join))
+}
+
+/// The form of texts that are cast to a type.
+fn form_of(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::Timestamp(_, None) | DataType::Date32 => Some("timestamp"),
+        DataType::Time32(_) | DataType::Time64(_) => Some("time"),
+        _ => None,
+    }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, value) => value.is_string(),
+        other => other.is_string(),
+    }
+}
+
+fn timed(expr: Expr, schema: &DFSchema, in_values: bool) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::Cast(Cast { expr, field }) => {
+            // Literals were read with the syntax.
+            let written = !matches!(expr.as_ref(), Expr::Literal(..))
+                && expr.type_in(schema).is_ok_and(|data_type| is_text(&data_type));
+            Ok(match form_of(field.data_type()).filter(|_| written) {
+                Some(form) => {
+                    let expr = Box::new(time_text().call(vec![*expr, lit(form)]));
+                    Transformed::yes(Expr::Cast(Cast { expr, field }))
+                }
+                None => Transformed::no(Expr::Cast(Cast { expr, field })),
+            })
+        }
+        Expr::ScalarFunction(function) => of_dates(function, schema, in_values),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// A function whose dates are instants.
+fn of_dates(mut function: ScalarFunction, schema: &DFSchema, in_values: bool) -> Result<Transformed<Expr>> {
+    let types: Vec<Option<DataType>> = function.args.iter().map(|arg| arg.type_in(schema).ok()).collect();
+    let is_local = types.iter().any(|known| matches!(known, Some(DataType::Timestamp(_, None))));
+    let name = function.name().to_owned();
+    let first = match name.as_str() {
+        "postgres_to_char" => 0,
+        // A date beside a time without a zone is one as well.
+        "date_bin" if is_local => return Ok(Transformed::no(Expr::ScalarFunction(function))),
+        name if OF_INSTANTS.contains(&name) => 1,
+        _ => return Ok(Transformed::no(Expr::ScalarFunction(function))),
+    };
+    let mut changed = false;
+    for (arg, known) in function.args.iter_mut().zip(&types).skip(first) {
+        if *known == Some(DataType::Date32) {
+            *arg = start_of_day().call(vec![arg.clone()]);
+            changed = true;
+        }
+    }
+    if changed && in_values && name.starts_with("date_") {
+        let line = format!("{name} of a date in VALUES is not supported");
+        let advice = "cast the date to timestamp or timestamptz, or use SELECT … UNION ALL SELECT …";
+        return Err(Error::new(ErrorKind::Unsupported, line).advice(advice).into());
+    }
+    Ok(Transformed::new_transformed(Expr::ScalarFunction(function), changed))
+}
