@@ -316,7 +316,7 @@ const SIBLINGS: &[(&str, &str)] = &[
         "true",
     ),
     (
-        "SELECT array_agg(v ORDER BY (k, v) DESC) = array_agg(v ORDER BY k DESC, v DESC) AS t FROM \
+        "SELECT array_agg(v ORDER BY (k, v) DESC) = array_agg(v ORDER BY k DESC NULLS FIRST, v DESC) AS t FROM \
          (SELECT nullif(value % 5, 2) AS k, value AS v FROM generate_series(1, 3000)) s",
         "true",
     ),
