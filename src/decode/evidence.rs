@@ -18,6 +18,7 @@ use std::borrow::Cow;
 use self::failures::{may_report_failure, reports_failure};
 use self::lengths::length;
 use self::subject::{About, is_of_parts};
+use super::accuracy::{doubts_total, names_a_number};
 use super::estimate::calls_estimate;
 use super::json::{Json, Raw};
 use crate::error::notice::words;
@@ -47,8 +48,21 @@ pub(super) struct Evidence {
     doubtful: Option<(String, String)>,
     /// Members beside the sections of a list that say how long it is.
     lengths: Vec<ListLength>,
-    /// The names of the objects around members that call a count an estimate.
-    estimates: Vec<Vec<String>>,
+    /// Members that call a count an estimate.
+    estimates: Vec<Estimate>,
+}
+
+/// A member that calls a count an estimate.
+#[derive(Debug)]
+struct Estimate {
+    /// Names of the objects around it.
+    within: Vec<String>,
+    /// The member with its value.
+    said: String,
+    /// Set if it is said of totals, wherever they stand, rather than of the counts beside it.
+    of_totals: bool,
+    /// Set if its name mentions a number of mentions.
+    of_number: bool,
 }
 
 /// A member beside the sections of a list that says how long it is.
@@ -119,8 +133,11 @@ impl Evidence {
             if self.incomplete.is_none() && !other && reports_failure(&words, within, about, *raw, members) {
                 self.incomplete = Some((path(within, name), shown(*raw)));
             }
-            if calls_estimate(&words, *raw) {
-                self.estimates.push(within.clone());
+            let of_totals = doubts_total(&words, *raw);
+            if of_totals || calls_estimate(&words, *raw) {
+                let said = format!("`{}` is {}", path(within, name), shown(*raw));
+                let of_number = names_a_number(&words);
+                self.estimates.push(Estimate { within: within.clone(), said, of_totals, of_number });
             }
             if (self.list || !is_number(*raw))
                 && let Some(says) = length(&words, within, *raw, members)
@@ -180,9 +197,19 @@ impl Evidence {
         Some(format!("`{}` is {}", path(&says.within, &says.name), says.value))
     }
 
-    /// True if a member beside the total at this place calls it an estimate.
-    pub(super) fn calls_estimate(&self, total: &Pointer) -> bool {
-        total.steps().split_last().is_some_and(|(_, parent)| self.estimates.iter().any(|within| within == parent))
+    /// The member that does not call the totals at these places exact, with its value: beside one of them, in an object around
+    /// them, or by its name in another object about the response.
+    pub(super) fn inexact(&self, totals: &[&Pointer]) -> Option<String> {
+        let parents = || totals.iter().filter_map(|total| Some(total.steps().split_last()?.1));
+        let doubts = |estimate: &&Estimate| {
+            let Estimate { within, of_totals, of_number, .. } = estimate;
+            let around = parents().any(|parent| parent.starts_with(within));
+            match of_totals {
+                true => around || (*of_number && About::of(within) == About::Response),
+                false => parents().any(|parent| parent == within.as_slice()),
+            }
+        };
+        self.estimates.iter().find(doubts).map(|estimate| estimate.said.clone())
     }
 
     /// Number of all entries of a list, if the response states it.

@@ -15,6 +15,7 @@
 //! Invariant: a batch is returned only if the entire body is valid JSON, its echoes agree with the request, and every
 //! non-nullable column has a value in each row.
 
+mod accuracy;
 mod body;
 mod columns;
 mod derived;
@@ -79,6 +80,8 @@ pub struct Decoded {
     pub total: Option<u64>,
     /// Approximate total, if the answer states one and it is not exact or not trusted by the profile.
     pub hint: Option<Hint>,
+    /// The member that does not call the totals of the response exact, with its value.
+    pub inexact: Option<String>,
     /// Values that did not fit their column and became NULL.
     pub conflicts: u64,
     /// Invalid characters and escapes in strings that were replaced.
@@ -244,13 +247,23 @@ impl Relation {
             "upperbound",
         ];
         let Some(word) = word else { return Self::Exact };
-        let word: String = word.to_lowercase().chars().filter(|character| !" _-".contains(*character)).collect();
-        match word.as_str() {
+        match Self::plain(&word).as_str() {
             "eq" | "equal" | "equals" | "equalto" | "exact" | "=" | "==" | "true" => Self::Exact,
             "<" | "<=" | "≤" | "~" | "≈" => Self::About,
             word if ABOUT.contains(&word) => Self::About,
             _ => Self::AtLeast,
         }
+    }
+
+    /// True for a word that is known to mean a lower bound.
+    fn is_lower_bound(word: &str) -> bool {
+        const AT_LEAST: [&str; 9] = ["atleast", "ge", "gt", "gte", "lowerbound", "minimum", ">", ">=", "≥"];
+        AT_LEAST.contains(&Self::plain(word).as_str())
+    }
+
+    /// A word without the differences of notation.
+    fn plain(word: &str) -> String {
+        word.to_lowercase().chars().filter(|character| !" _-".contains(*character)).collect()
     }
 }
 
@@ -381,9 +394,11 @@ impl Decoder {
         self.check_echoes(request, &answer)?;
         self.check_complete(&answer)?;
         let counted = answer.raw(COUNTED).and_then(count_of);
-        let counted: Option<u64> = counted.filter(|_| Relation::of(answer.text(COUNTED_RELATION)) == Relation::Exact);
+        let inexact = self.inexact(&answer);
+        let exact = inexact.is_none() && Relation::of(answer.text(COUNTED_RELATION)) == Relation::Exact;
+        let counted: Option<u64> = counted.filter(|_| exact);
         self.check_sections(request, &answer, counted)?;
-        let (total, hint) = self.total_of(request, &answer)?;
+        let (total, hint) = self.total_of(request, &answer, inexact.is_some())?;
         let count = rows.count;
         let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
         let Columns { mut columns, conflicts, assumed, days } = self.columns_of(request, &answer, rows)?;
@@ -421,6 +436,7 @@ impl Decoder {
             versions,
             total,
             hint,
+            inexact,
             conflicts,
             mended: 0,
             unnamed,
@@ -579,13 +595,22 @@ impl Decoder {
         Ok(())
     }
 
-    /// The total of the response, or else the hint that it gives instead.
-    fn total_of(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<(Option<u64>, Option<Hint>)> {
+    /// The member that does not call the totals of the response exact, with its value, apart from the declared relations.
+    fn inexact(&self, answer: &Envelope<'_>) -> Option<String> {
+        let counted = self.profile.counted_total().map(|(total, _)| total);
+        let totals: Vec<&Pointer> = self.profile.total.at.iter().chain(&counted).collect();
+        answer.evidence.inexact(&totals)
+    }
+
+    /// The total of the response, or else the hint that it gives instead. `inexact`: set if the response does not call it exact.
+    fn total_of(
+        &self,
+        request: &PageRequest,
+        answer: &Envelope<'_>,
+        inexact: bool,
+    ) -> Result<(Option<u64>, Option<Hint>)> {
         let told = answer.raw(TOTAL).filter(|raw| !raw.is_null() && request.plan.pages.is_some());
-        let relation = match self.profile.total.at.as_ref().is_some_and(|at| answer.evidence.calls_estimate(at)) {
-            true => Relation::About,
-            false => Relation::of(answer.text(RELATION)),
-        };
+        let relation = if inexact { Relation::About } else { Relation::of(answer.text(RELATION)) };
         let total = match (&self.profile.total.trust, told, relation, request.plan.pages) {
             (Trust::Exact, Some(told), Relation::Exact, _) => Some(count_of(told).ok_or_else(|| {
                 Error::new(
