@@ -87,6 +87,9 @@ enum Says {
     More,
     /// There is none.
     NoMore,
+    /// The largest number of entries of a page: if as many came, there is another page, unless something says that all entries
+    /// came.
+    Size(u64),
     /// A place in the list, which was not asked for: there is another page, unless something says that all entries came. Some
     /// services name the place behind the last entry, too.
     Place,
@@ -94,7 +97,7 @@ enum Says {
 
 impl Says {
     fn is_number(self) -> bool {
-        matches!(self, Self::Entries(_) | Self::Pages(_) | Self::LastPage(_))
+        matches!(self, Self::Entries(_) | Self::Pages(_) | Self::LastPage(_) | Self::Size(_))
     }
 }
 
@@ -242,7 +245,13 @@ impl Evidence {
                 // `nextRun: null` may be about something else.
                 Says::NoMore => (rest, whole) = (Rest::None, whole || value != "null"),
                 // If the pages are declared, each may name its place.
-                Says::Place if paged.is_some() => {}
+                Says::Place | Says::Size(_) if paged.is_some() => {}
+                Says::Size(size) => {
+                    let full = read_beside(table, entries, within) == *size || entries.contains(size);
+                    if full && *size > 0 {
+                        place = place.or_else(|| Some(format!("`{at}` is {value}, and as many entries were received")));
+                    }
+                }
                 Says::Place => place = place.or_else(|| Some(format!("`{at}` is {value}"))),
                 Says::Pages(pages) | Says::LastPage(pages) => {
                     let before = if matches!(says, Says::LastPage(_)) { first.saturating_sub(1) } else { 0 };
@@ -775,6 +784,11 @@ mod tests {
             r#"{"cursor":"abc","nextRun":null}"#,
             r#"{"lake":{"hasMore":true}}"#,
             r#"{"autoTruncated":true}"#,
+            r#"{"paging":{"cursors":{"before":"x","after":"y"}}}"#,
+            r#"{"limit":10,"returned":10,"offset":0}"#,
+            r#"{"maxItems":10}"#,
+            r#"{"paging":{"per_page":"10"}}"#,
+            r#"{"data":{"pageSize":10,"count":10}}"#,
         ];
         each(cases, |text| {
             assert!(matches!(rest(text), Rest::More(_)), "{text}: {:?}", rest(text));
@@ -796,6 +810,9 @@ mod tests {
             r#"{"users":{"total":300},"total":10}"#,
             r#"{"next_cursor":0}"#,
             r#"{"links":{"next":null}}"#,
+            r#"{"limit":10,"total":10}"#,
+            r#"{"limit":10,"hasMore":false}"#,
+            r#"{"paging":{"cursors":{"after":"y"},"hasMore":false}}"#,
         ];
         each(cases, |text| {
             assert_eq!(rest(text), Rest::None, "{text}");
@@ -807,7 +824,6 @@ mod tests {
             r#"{"after":"2026-01-01","query":{"after":"x"},"links":[{"rel":"self","href":"/a"},{"rel":"next","href":""},5]}"#,
             r#"{"counts":{"mentions":30},"endDate":"2026-01-01"}"#,
             r#"{"user":{"isEndUser":false},"end_of_life":false,"endOfDay":false}"#,
-            r#"{"paging":{"cursors":{"before":"x","after":"y"}}}"#,
             r#"{"_shards":{"total":50,"successful":50,"failed":0},"rateLimit":{"remaining":99}}"#,
             r#"{"users":{"total":300},"teams":{"count":40},"folders":{"count":40},"tags":{"total":40}}"#,
             r#"{"alerts":{"total":40,"pages":4},"dashboards":{"count":40},"organisation":{"count":40}}"#,
