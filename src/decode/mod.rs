@@ -425,6 +425,7 @@ impl Decoder {
         let window = self.window(&answer, request)?.filter(|(from, to)| from < to);
         let as_of = self.instant(&answer, request, AS_OF, "`as_of` in [complete]")?;
         let (beside, counted_days) = self.beside(request, &answer, counted);
+        let (total, hint, beside) = self.unless_of_page(request, count as u64, (total, hint), beside);
         let next = answer.text(NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
         let cursor = self.cursor_of(&answer, next.as_deref())?;
         let Envelope { entries, evidence, .. } = answer;
@@ -632,6 +633,25 @@ impl Decoder {
             _ => Hint::About,
         });
         Ok((total, hint))
+    }
+
+    /// The numbers of a response without those that count the rows of its full page: they may be the number of these rows, rather than
+    /// of all mentions. A timeline or a list that adds up to as many shows that they are all.
+    fn unless_of_page(
+        &self,
+        request: &PageRequest,
+        rows: u64,
+        (total, hint): (Option<u64>, Option<Hint>),
+        beside: Beside,
+    ) -> (Option<u64>, Option<Hint>, Beside) {
+        let of_mentions = self.table.kind == TableKind::Mentions && request.plan.pages.is_some();
+        let shown = [beside.timeline, beside.listed].contains(&Some(rows));
+        if !of_mentions || rows == 0 || rows < request.size || shown {
+            return (total, hint, beside);
+        }
+        let overview = beside.overview.filter(|overview| *overview != rows);
+        let hint = if total == Some(rows) { Some(Hint::AtLeast(rows)) } else { hint };
+        (total.filter(|total| *total != rows), hint, Beside { overview, ..beside })
     }
 
     /// The cursor of the page that follows the last record of a response, if records have cursors.

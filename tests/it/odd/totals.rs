@@ -80,3 +80,23 @@ async fn a_relation_is_believed_only_if_it_means_equality() {
     })
     .await;
 }
+
+/// The number of mentions on a page is the number of all of them only if something else says so.
+#[tokio::test(start_paused = true)]
+async fn a_total_that_is_the_number_of_mentions_on_a_full_page_is_not_believed() {
+    let lab = Lab::new(|asked, body| {
+        if !asked.list {
+            let on_page = body["mentions"]["items"].as_array().map_or(0, Vec::len);
+            body["overview"] = json!({"totalMentions": on_page});
+            if body["mentions"].is_object() {
+                body["mentions"]["total"] = json!(on_page);
+            }
+        }
+    });
+    is_right_or_refused(&lab).await;
+    // One mention, which the timeline counts.
+    let honest = Lab::new(|_, _| {});
+    let one = "aid = '1' AND published_at >= '2026-06-20T00:00:00Z' AND published_at < '2026-06-20T00:40:00Z'";
+    let count = honest.ask(&format!("SELECT count(*) FROM mentions WHERE {one}")).await.unwrap();
+    assert_eq!((count, honest.service.requests()), (vec![vec!["1".to_owned()]], 1));
+}
