@@ -4,6 +4,24 @@ use super::{Member, Says, count_of, has_items, members_of, tells};
 use crate::decode::json::{Json, Raw};
 use crate::error::notice::words;
 
+/// Objects whose numbers are not about entries: `credits: {remaining: 970}`.
+const ACCOUNTS: [&str; 14] = [
+    "account",
+    "allowance",
+    "billing",
+    "budget",
+    "credit",
+    "credits",
+    "license",
+    "limit",
+    "limits",
+    "plan",
+    "requests",
+    "subscription",
+    "throttle",
+    "throttling",
+];
+
 /// Length of a list, as a member describes it. `within`: the names of the objects around it.
 pub(super) fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> Option<Says> {
     const ENTRIES: [&str; 36] = [
@@ -65,23 +83,6 @@ pub(super) fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings
     ];
     // Objects whose members are not about entries: `_shards: {total: 5}`.
     const OTHERS: [&str; 6] = ["shards", "clusters", "nodes", "quota", "usage", "rate"];
-    // Objects whose numbers are not about entries: `credits: {remaining: 970}`.
-    const ACCOUNTS: [&str; 14] = [
-        "account",
-        "allowance",
-        "billing",
-        "budget",
-        "credit",
-        "credits",
-        "license",
-        "limit",
-        "limits",
-        "plan",
-        "requests",
-        "subscription",
-        "throttle",
-        "throttling",
-    ];
     let within_one_of =
         |list: &[&str]| within.iter().any(|name| self::words(name).iter().any(|word| list.contains(&word.as_str())));
     if within_one_of(&OTHERS) || (raw.first().is_ascii_digit() && within_one_of(&ACCOUNTS)) {
