@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::Relation;
+use super::accuracy::doubts_total;
 use super::envelope::{below, is_wanted};
 use super::json::{Json, Raw};
 use super::pointer_tree::Tree;
@@ -76,6 +77,8 @@ fn entries(list: Raw<'_>) -> Vec<Value> {
 #[derive(Debug, Default)]
 pub(crate) struct CountPlaces {
     total: Option<Pointer>,
+    /// The total of the mentions in the response, and its declared relation.
+    mentions: Option<(Pointer, Option<Pointer>)>,
     lists: Vec<ListPlace>,
     tree: Tree<usize>,
 }
@@ -89,7 +92,31 @@ impl CountPlaces {
         for (at, list) in lists.iter().enumerate() {
             tree.insert(list.at.steps(), at);
         }
-        Self { total, lists, tree }
+        Self { total, mentions: None, lists, tree }
+    }
+
+    /// The same with the total of the mentions in the response, and its declared relation.
+    pub(crate) fn beside_mentions(mut self, total: Option<Pointer>, relation: Option<Pointer>) -> Self {
+        if let Some(total) = &total {
+            self.tree.ignore(total.steps());
+        }
+        self.mentions = total.map(|total| (total, relation));
+        self
+    }
+
+    /// True if a member of an object is said of the totals: the object is around one of them.
+    fn is_around_total(&self, beside: &Beside) -> bool {
+        let mentions = self.mentions.as_ref().map(|(total, _)| total);
+        let mut parents = self.total.iter().chain(mentions).filter_map(|total| Some(total.steps().split_last()?.1));
+        parents.any(|parent| parent.starts_with(&beside.within))
+    }
+
+    /// True for the declared relation of the mentions' total, with a word that is known to mean a lower bound: it is compared with
+    /// the counts.
+    fn is_lower_bound(&self, beside: &Beside) -> bool {
+        let relation = self.mentions.as_ref().and_then(|(_, relation)| relation.as_ref());
+        let steps = relation.and_then(|relation| relation.steps().split_last());
+        beside.lower_bound && steps.is_some_and(|(name, parent)| *name == beside.name && parent == beside.within)
     }
 
     /// The places as a tree with the numbers of the lists; `None` if there are none.
@@ -107,11 +134,25 @@ pub(crate) struct Estimates {
     pub(crate) lists: Vec<Option<String>>,
 }
 
+/// A member of an object around the places of counts that calls counts estimates.
+#[derive(Debug)]
+struct Beside {
+    /// Names of the objects around it.
+    within: Vec<String>,
+    name: String,
+    /// The member with its value.
+    said: String,
+    /// Set if it says so of the counts in its object.
+    of_counts: bool,
+    /// Set if its value is a word that is known to mean a lower bound.
+    lower_bound: bool,
+}
+
 /// Members of a response that may call its counts estimates, as they are found.
 #[derive(Debug)]
 pub(super) struct Said<'t> {
-    /// Those around the places, with the names of the objects around them.
-    beside: Vec<(Vec<String>, String, String)>,
+    /// Those around the places.
+    beside: Vec<Beside>,
     lists: Vec<Option<Raw<'t>>>,
 }
 
@@ -122,12 +163,15 @@ impl<'t> Said<'t> {
 
     /// Notes a member of an object around a place, which is neither an object nor an array.
     pub(super) fn member(&mut self, within: &[String], name: &str, raw: Raw<'t>) {
-        if calls_estimate(&words(name), raw)
-            && let Ok(value) = serde_json::from_str(raw.text)
+        let words = words(name);
+        let of_counts = calls_estimate(&words, raw);
+        if (of_counts || doubts_total(&words, raw))
+            && let Ok(value) = serde_json::from_str::<Value>(raw.text)
         {
             let name = name.to_owned();
             let said = described((&name, &value));
-            self.beside.push((within.to_vec(), name, said));
+            let lower_bound = value.as_str().is_some_and(Relation::is_lower_bound);
+            self.beside.push(Beside { within: within.to_vec(), name, said, of_counts, lower_bound });
         }
     }
 
@@ -139,12 +183,16 @@ impl<'t> Said<'t> {
     /// Returns what was said of the counts.
     pub(super) fn estimates(self, places: &CountPlaces) -> Estimates {
         let Self { beside, lists } = self;
-        // Beside a count, `estimatedReach: true` is said of another number. Of several members, the first by its name is shown.
+        // Of several members, the first by its name is shown.
+        let first = |said_of: &dyn Fn(&Beside) -> bool| {
+            let members = beside.iter().filter(|member| said_of(member));
+            members.min_by(|one, other| one.name.cmp(&other.name)).map(|member| member.said.clone())
+        };
         let beside = |place: &Pointer| {
             let (_, parent) = place.steps().split_last()?;
-            let around = beside.iter().filter(|(within, ..)| within == parent);
-            around.min_by(|(_, one, _), (_, other, _)| one.cmp(other)).map(|(.., said)| said.clone())
+            first(&|member| member.of_counts && member.within == parent)
         };
+        let doubts = |member: &Beside| places.is_around_total(member) && !places.is_lower_bound(member);
         let of_list = |(place, raw): (&ListPlace, Option<Raw<'_>>)| {
             let raw = raw.filter(|raw| matches!(raw.first(), b'[' | b'{'))?;
             let values = place.values(raw).unwrap_or_default();
@@ -152,7 +200,7 @@ impl<'t> Said<'t> {
             beside(&place.at).or_else(|| Some(described(within.find(said_of_counts)?)))
         };
         Estimates {
-            total: places.total.as_ref().and_then(beside),
+            total: places.total.as_ref().and_then(|_| first(&doubts)),
             lists: places.lists.iter().zip(lists).map(of_list).collect(),
         }
     }

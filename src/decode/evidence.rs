@@ -18,6 +18,7 @@ use std::borrow::Cow;
 use self::failures::{may_report_failure, reports_failure};
 use self::lengths::length;
 use self::subject::{About, is_of_parts};
+use super::accuracy::{doubts_total, names_a_number};
 use super::estimate::calls_estimate;
 use super::json::{Json, Raw};
 use crate::error::notice::words;
@@ -47,8 +48,21 @@ pub(super) struct Evidence {
     doubtful: Option<(String, String)>,
     /// Members beside the sections of a list that say how long it is.
     lengths: Vec<ListLength>,
-    /// The names of the objects around members that call a count an estimate.
-    estimates: Vec<Vec<String>>,
+    /// Members that call a count an estimate.
+    estimates: Vec<Estimate>,
+}
+
+/// A member that calls a count an estimate.
+#[derive(Debug)]
+struct Estimate {
+    /// Names of the objects around it.
+    within: Vec<String>,
+    /// The member with its value.
+    said: String,
+    /// Set if it is said of totals, wherever they stand, rather than of the counts beside it.
+    of_totals: bool,
+    /// Set if its name mentions a number of mentions.
+    of_number: bool,
 }
 
 /// A member beside the sections of a list that says how long it is.
@@ -73,6 +87,9 @@ enum Says {
     More,
     /// There is none.
     NoMore,
+    /// The largest number of entries of a page: if as many came, there is another page, unless something says that all entries
+    /// came.
+    Size(u64),
     /// A place in the list, which was not asked for: there is another page, unless something says that all entries came. Some
     /// services name the place behind the last entry, too.
     Place,
@@ -80,7 +97,7 @@ enum Says {
 
 impl Says {
     fn is_number(self) -> bool {
-        matches!(self, Self::Entries(_) | Self::Pages(_) | Self::LastPage(_))
+        matches!(self, Self::Entries(_) | Self::Pages(_) | Self::LastPage(_) | Self::Size(_))
     }
 }
 
@@ -119,8 +136,11 @@ impl Evidence {
             if self.incomplete.is_none() && !other && reports_failure(&words, within, about, *raw, members) {
                 self.incomplete = Some((path(within, name), shown(*raw)));
             }
-            if calls_estimate(&words, *raw) {
-                self.estimates.push(within.clone());
+            let of_totals = doubts_total(&words, *raw);
+            if of_totals || calls_estimate(&words, *raw) {
+                let said = format!("`{}` is {}", path(within, name), shown(*raw));
+                let of_number = names_a_number(&words);
+                self.estimates.push(Estimate { within: within.clone(), said, of_totals, of_number });
             }
             if (self.list || !is_number(*raw))
                 && let Some(says) = length(&words, within, *raw, members)
@@ -180,9 +200,19 @@ impl Evidence {
         Some(format!("`{}` is {}", path(&says.within, &says.name), says.value))
     }
 
-    /// True if a member beside the total at this place calls it an estimate.
-    pub(super) fn calls_estimate(&self, total: &Pointer) -> bool {
-        total.steps().split_last().is_some_and(|(_, parent)| self.estimates.iter().any(|within| within == parent))
+    /// The member that does not call the totals at these places exact, with its value: beside one of them, in an object around
+    /// them, or by its name in another object about the response.
+    pub(super) fn inexact(&self, totals: &[&Pointer]) -> Option<String> {
+        let parents = || totals.iter().filter_map(|total| Some(total.steps().split_last()?.1));
+        let doubts = |estimate: &&Estimate| {
+            let Estimate { within, of_totals, of_number, .. } = estimate;
+            let around = parents().any(|parent| parent.starts_with(within));
+            match of_totals {
+                true => around || (*of_number && About::of(within) == About::Response),
+                false => parents().any(|parent| parent == within.as_slice()),
+            }
+        };
+        self.estimates.iter().find(doubts).map(|estimate| estimate.said.clone())
     }
 
     /// Number of all entries of a list, if the response states it.
@@ -215,7 +245,13 @@ impl Evidence {
                 // `nextRun: null` may be about something else.
                 Says::NoMore => (rest, whole) = (Rest::None, whole || value != "null"),
                 // If the pages are declared, each may name its place.
-                Says::Place if paged.is_some() => {}
+                Says::Place | Says::Size(_) if paged.is_some() => {}
+                Says::Size(size) => {
+                    let full = read_beside(table, entries, within) == *size || entries.contains(size);
+                    if full && *size > 0 {
+                        place = place.or_else(|| Some(format!("`{at}` is {value}, and as many entries were received")));
+                    }
+                }
                 Says::Place => place = place.or_else(|| Some(format!("`{at}` is {value}"))),
                 Says::Pages(pages) | Says::LastPage(pages) => {
                     let before = if matches!(says, Says::LastPage(_)) { first.saturating_sub(1) } else { 0 };
@@ -748,6 +784,11 @@ mod tests {
             r#"{"cursor":"abc","nextRun":null}"#,
             r#"{"lake":{"hasMore":true}}"#,
             r#"{"autoTruncated":true}"#,
+            r#"{"paging":{"cursors":{"before":"x","after":"y"}}}"#,
+            r#"{"limit":10,"returned":10,"offset":0}"#,
+            r#"{"maxItems":10}"#,
+            r#"{"paging":{"per_page":"10"}}"#,
+            r#"{"data":{"pageSize":10,"count":10}}"#,
         ];
         each(cases, |text| {
             assert!(matches!(rest(text), Rest::More(_)), "{text}: {:?}", rest(text));
@@ -769,6 +810,9 @@ mod tests {
             r#"{"users":{"total":300},"total":10}"#,
             r#"{"next_cursor":0}"#,
             r#"{"links":{"next":null}}"#,
+            r#"{"limit":10,"total":10}"#,
+            r#"{"limit":10,"hasMore":false}"#,
+            r#"{"paging":{"cursors":{"after":"y"},"hasMore":false}}"#,
         ];
         each(cases, |text| {
             assert_eq!(rest(text), Rest::None, "{text}");
@@ -780,7 +824,6 @@ mod tests {
             r#"{"after":"2026-01-01","query":{"after":"x"},"links":[{"rel":"self","href":"/a"},{"rel":"next","href":""},5]}"#,
             r#"{"counts":{"mentions":30},"endDate":"2026-01-01"}"#,
             r#"{"user":{"isEndUser":false},"end_of_life":false,"endOfDay":false}"#,
-            r#"{"paging":{"cursors":{"before":"x","after":"y"}}}"#,
             r#"{"_shards":{"total":50,"successful":50,"failed":0},"rateLimit":{"remaining":99}}"#,
             r#"{"users":{"total":300},"teams":{"count":40},"folders":{"count":40},"tags":{"total":40}}"#,
             r#"{"alerts":{"total":40,"pages":4},"dashboards":{"count":40},"organisation":{"count":40}}"#,

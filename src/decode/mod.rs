@@ -15,6 +15,7 @@
 //! Invariant: a batch is returned only if the entire body is valid JSON, its echoes agree with the request, and every
 //! non-nullable column has a value in each row.
 
+mod accuracy;
 mod body;
 mod columns;
 mod derived;
@@ -79,6 +80,8 @@ pub struct Decoded {
     pub total: Option<u64>,
     /// Approximate total, if the answer states one and it is not exact or not trusted by the profile.
     pub hint: Option<Hint>,
+    /// The member that does not call the totals of the response exact, with its value.
+    pub inexact: Option<String>,
     /// Values that did not fit their column and became NULL.
     pub conflicts: u64,
     /// Invalid characters and escapes in strings that were replaced.
@@ -244,13 +247,23 @@ impl Relation {
             "upperbound",
         ];
         let Some(word) = word else { return Self::Exact };
-        let word: String = word.to_lowercase().chars().filter(|character| !" _-".contains(*character)).collect();
-        match word.as_str() {
+        match Self::plain(&word).as_str() {
             "eq" | "equal" | "equals" | "equalto" | "exact" | "=" | "==" | "true" => Self::Exact,
             "<" | "<=" | "≤" | "~" | "≈" => Self::About,
             word if ABOUT.contains(&word) => Self::About,
             _ => Self::AtLeast,
         }
+    }
+
+    /// True for a word that is known to mean a lower bound.
+    fn is_lower_bound(word: &str) -> bool {
+        const AT_LEAST: [&str; 9] = ["atleast", "ge", "gt", "gte", "lowerbound", "minimum", ">", ">=", "≥"];
+        AT_LEAST.contains(&Self::plain(word).as_str())
+    }
+
+    /// A word without the differences of notation.
+    fn plain(word: &str) -> String {
+        word.to_lowercase().chars().filter(|character| !" _-".contains(*character)).collect()
     }
 }
 
@@ -381,9 +394,11 @@ impl Decoder {
         self.check_echoes(request, &answer)?;
         self.check_complete(&answer)?;
         let counted = answer.raw(COUNTED).and_then(count_of);
-        let counted: Option<u64> = counted.filter(|_| Relation::of(answer.text(COUNTED_RELATION)) == Relation::Exact);
+        let inexact = self.inexact(&answer);
+        let exact = inexact.is_none() && Relation::of(answer.text(COUNTED_RELATION)) == Relation::Exact;
+        let counted: Option<u64> = counted.filter(|_| exact);
         self.check_sections(request, &answer, counted)?;
-        let (total, hint) = self.total_of(request, &answer)?;
+        let (total, hint) = self.total_of(request, &answer, inexact.is_some())?;
         let count = rows.count;
         let present = self.fields.iter().map(|(column, slot)| (*column, rows.present(*slot))).collect();
         let Columns { mut columns, conflicts, assumed, days } = self.columns_of(request, &answer, rows)?;
@@ -410,6 +425,7 @@ impl Decoder {
         let window = self.window(&answer, request)?.filter(|(from, to)| from < to);
         let as_of = self.instant(&answer, request, AS_OF, "`as_of` in [complete]")?;
         let (beside, counted_days) = self.beside(request, &answer, counted);
+        let (total, hint, beside) = self.unless_of_page(request, count as u64, (total, hint), beside);
         let next = answer.text(NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
         let cursor = self.cursor_of(&answer, next.as_deref())?;
         let Envelope { entries, evidence, .. } = answer;
@@ -421,6 +437,7 @@ impl Decoder {
             versions,
             total,
             hint,
+            inexact,
             conflicts,
             mended: 0,
             unnamed,
@@ -579,13 +596,22 @@ impl Decoder {
         Ok(())
     }
 
-    /// The total of the response, or else the hint that it gives instead.
-    fn total_of(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<(Option<u64>, Option<Hint>)> {
+    /// The member that does not call the totals of the response exact, with its value, apart from the declared relations.
+    fn inexact(&self, answer: &Envelope<'_>) -> Option<String> {
+        let counted = self.profile.counted_total().map(|(total, _)| total);
+        let totals: Vec<&Pointer> = self.profile.total.at.iter().chain(&counted).collect();
+        answer.evidence.inexact(&totals)
+    }
+
+    /// The total of the response, or else the hint that it gives instead. `inexact`: set if the response does not call it exact.
+    fn total_of(
+        &self,
+        request: &PageRequest,
+        answer: &Envelope<'_>,
+        inexact: bool,
+    ) -> Result<(Option<u64>, Option<Hint>)> {
         let told = answer.raw(TOTAL).filter(|raw| !raw.is_null() && request.plan.pages.is_some());
-        let relation = match self.profile.total.at.as_ref().is_some_and(|at| answer.evidence.calls_estimate(at)) {
-            true => Relation::About,
-            false => Relation::of(answer.text(RELATION)),
-        };
+        let relation = if inexact { Relation::About } else { Relation::of(answer.text(RELATION)) };
         let total = match (&self.profile.total.trust, told, relation, request.plan.pages) {
             (Trust::Exact, Some(told), Relation::Exact, _) => Some(count_of(told).ok_or_else(|| {
                 Error::new(
@@ -607,6 +633,25 @@ impl Decoder {
             _ => Hint::About,
         });
         Ok((total, hint))
+    }
+
+    /// The numbers of a response without those that count the rows of its full page: they may be the number of these rows, rather than
+    /// of all mentions. A timeline or a list that adds up to as many shows that they are all.
+    fn unless_of_page(
+        &self,
+        request: &PageRequest,
+        rows: u64,
+        (total, hint): (Option<u64>, Option<Hint>),
+        beside: Beside,
+    ) -> (Option<u64>, Option<Hint>, Beside) {
+        let of_mentions = self.table.kind == TableKind::Mentions && request.plan.pages.is_some();
+        let shown = [beside.timeline, beside.listed].contains(&Some(rows));
+        if !of_mentions || rows == 0 || rows < request.size || shown {
+            return (total, hint, beside);
+        }
+        let overview = beside.overview.filter(|overview| *overview != rows);
+        let hint = if total == Some(rows) { Some(Hint::AtLeast(rows)) } else { hint };
+        (total.filter(|total| *total != rows), hint, Beside { overview, ..beside })
     }
 
     /// The cursor of the page that follows the last record of a response, if records have cursors.

@@ -89,7 +89,8 @@ impl AnswerDecoder {
             places.extend(table.sections.iter().map(ListPlace::from));
             decoders.push(ListDecoder { dimension, decoder: of(table), places: before..places.len() });
         }
-        let places = CountPlaces::new(profile.counted_total().map(|(total, _)| total), places);
+        let places = CountPlaces::new(profile.counted_total().map(|(total, _)| total), places)
+            .beside_mentions(profile.total.at.clone(), profile.total.relation.clone());
         Self { totals, timeline, lists: decoders, page, places }
     }
 
@@ -111,7 +112,8 @@ impl AnswerDecoder {
             answered.push(List { dimension: list.dimension.clone(), table, estimate });
         }
         let page = page.as_ref().and_then(|_| positions.next());
-        let (request, estimate) = (request.clone(), estimates.total);
+        let inexact = totals.and_then(|totals: usize| tables[totals].as_ref().ok()?.inexact.clone());
+        let (request, estimate) = (request.clone(), estimates.total.or(inexact));
         Answer { request, tables, totals, timeline, lists: answered, page, estimate }
     }
 }

@@ -4,6 +4,24 @@ use super::{Member, Says, count_of, has_items, members_of, tells};
 use crate::decode::json::{Json, Raw};
 use crate::error::notice::words;
 
+/// Objects whose numbers are not about entries: `credits: {remaining: 970}`.
+const ACCOUNTS: [&str; 14] = [
+    "account",
+    "allowance",
+    "billing",
+    "budget",
+    "credit",
+    "credits",
+    "license",
+    "limit",
+    "limits",
+    "plan",
+    "requests",
+    "subscription",
+    "throttle",
+    "throttling",
+];
+
 /// Length of a list, as a member describes it. `within`: the names of the objects around it.
 pub(super) fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> Option<Says> {
     const ENTRIES: [&str; 36] = [
@@ -65,23 +83,6 @@ pub(super) fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings
     ];
     // Objects whose members are not about entries: `_shards: {total: 5}`.
     const OTHERS: [&str; 6] = ["shards", "clusters", "nodes", "quota", "usage", "rate"];
-    // Objects whose numbers are not about entries: `credits: {remaining: 970}`.
-    const ACCOUNTS: [&str; 14] = [
-        "account",
-        "allowance",
-        "billing",
-        "budget",
-        "credit",
-        "credits",
-        "license",
-        "limit",
-        "limits",
-        "plan",
-        "requests",
-        "subscription",
-        "throttle",
-        "throttling",
-    ];
     let within_one_of =
         |list: &[&str]| within.iter().any(|name| self::words(name).iter().any(|word| list.contains(&word.as_str())));
     if within_one_of(&OTHERS) || (raw.first().is_ascii_digit() && within_one_of(&ACCOUNTS)) {
@@ -121,6 +122,7 @@ pub(super) fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings
                     Some(if has(&["last"]) { Says::LastPage(number) } else { Says::Pages(number) })
                 }
                 () if has(&["remaining", "left"]) && words.len() == 1 => told(number > 0),
+                () if is_page_size(words) => Some(Says::Size(number)),
                 // `counts: {savedSearches: 30}`
                 () if is(&ENTRIES)
                     && (has(&["total", "count", "found", "hits", "matches", "nb", "num", "number"])
@@ -149,6 +151,7 @@ pub(super) fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings
                     (!is_date(raw.inner())).then_some(if more { Says::More } else { Says::NoMore })
                 }
                 () if is_place(words, within) && names_a_place(raw.inner()) => Some(Says::Place),
+                () if is_page_size(words) => count_of(raw).map(Says::Size),
                 () if has(&["total", "count", "nb"]) && is(&ENTRIES) => count_of(raw).map(Says::Entries),
                 // `range: "0-4/12"`
                 () if words.last().is_some_and(|word| word == "range") => {
@@ -191,6 +194,12 @@ fn is_place(words: &[String], within: &[String]) -> bool {
             words.iter().all(|word| AROUND.contains(&word.as_str())) && words != ["search"]
         });
     let names: Vec<&str> = words.iter().map(String::as_str).collect();
+    // `cursors: {before: "x", after: "y"}`
+    let is_cursor =
+        |name: &String| matches!(self::words(name).as_slice(), [word] if word == "cursor" || word == "cursors");
+    if names == ["after"] && within.last().is_some_and(is_cursor) {
+        return true;
+    }
     around
         && matches!(
             names.as_slice(),
@@ -199,6 +208,20 @@ fn is_place(words: &[String], within: &[String]) -> bool {
                 | ["scroll", "id"]
                 | ["search", "after"]
         )
+}
+
+/// True for the name of the largest number of entries of a page: `limit`, `maxItems`, `per_page`. A `size` alone may be the number of
+/// the entries.
+fn is_page_size(words: &[String]) -> bool {
+    const LARGEST: [&str; 5] = ["limit", "max", "maximum", "per", "top"];
+    const ENTRIES: [&str; 11] = [
+        "count", "elements", "entries", "items", "number", "objects", "page", "records", "results", "rows", "searches",
+    ];
+    let is_in = |word: &String, list: &[&str]| list.contains(&word.as_str());
+    let largest = words.iter().any(|word| is_in(word, &LARGEST));
+    let of_entries = |word: &String| is_in(word, &LARGEST) || is_in(word, &ENTRIES) || word == "size";
+    let names: Vec<&str> = words.iter().map(String::as_str).collect();
+    (largest && words.iter().all(of_entries)) || matches!(names.as_slice(), ["page" | "batch" | "chunk", "size"])
 }
 
 /// True for a text that names a place in a list, and not its end.
