@@ -77,6 +77,7 @@ impl Page for Decoded {
             unknown: Vec::new(),
             more: None,
             doubt: None,
+            inexact: None,
             next: None,
             assumed: None,
             traits: None,

@@ -120,7 +120,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend([times_in_steps(false), times_in_steps(true)]);
     all.extend([like_pattern(), similar_pattern(), InValues::udf(), OnlyValue::udf(), Opaque::udf()]);
     all.extend([PostgresCast::udf(), postgres::PostgresToChar::udf(), postgres::Years::udf()]);
-    all.extend([postgres::start_of_day(), postgres::time_text()]);
+    all.extend([start_of_day(), time_text()]);
     all.extend(postgres::listed());
     all.extend([Numeric::Divide, Numeric::Multiply].map(numeric));
     all.extend(NestedOrder::ALL.map(NestedOrder::udf));
