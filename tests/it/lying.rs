@@ -688,7 +688,7 @@ async fn a_full_page_that_begins_with_null_is_not_all() {
     );
     let error = world.ask(&sql).await.0.unwrap_err();
     assert!(
-        error.kind() == ErrorKind::Contradiction && error.to_string().contains("the total of the response is 20"),
+        error.kind() == ErrorKind::Incomplete && error.to_string().contains("the total of the response is 20"),
         "{error}"
     );
 }
