@@ -78,8 +78,7 @@ use self::percentile::percentile_cont;
 pub(crate) use self::positive_zero::positive_zero;
 #[cfg(feature = "postgres")]
 pub(crate) use self::postgres::{NotAnArray, Unit, intervals, items, put_text, read_interval};
-pub(crate) use self::postgres::{Numeric, PostgresCast, listed_named, numeric};
-pub(crate) use self::postgres::{start_of_day, time_text};
+pub(crate) use self::postgres::{Numeric, PostgresCast, listed_named, numeric, start_of_day, time_text};
 #[cfg(feature = "host")]
 pub(crate) use self::precise::TOO_MANY_DIGITS;
 pub(crate) use self::precise::precise;
