@@ -59,7 +59,7 @@ TYPES = {
     "duration": [("TIMESTAMP '2026-07-01T00:00:00' - TIMESTAMP '2026-06-30T00:00:01'", TD(seconds=86399)),
                  ("TIMESTAMP '2026-07-01T00:00:00' - TIMESTAMP '2026-07-01T00:00:00.5'", TD(seconds=-0.5)),
                  ("TIMESTAMP '2026-07-01T00:00:00' - TIMESTAMP '2024-07-01T00:00:00'", TD(days=730))],
-    "BYTEA": [("X'00ff41'", b"\x00\xffA"), ("X''", b"")],
+    "BYTEA": [("decode('00ff41', 'hex')", b"\x00\xffA"), ("decode('', 'hex')", b"")],
     "VARCHAR[]": [("['a', 'b']", ["a", "b"]), ("['', NULL, 'NULL']", ["", None, "NULL"]), ("['a,b', '\"', '\\', '{', ' x ']", ["a,b", '"', "\\", "{", " x "]),
                   ("arrow_cast([], 'List(Utf8)')", [])],
     "BIGINT[]": [("[1, NULL, -3]", [1, None, -3])],
