@@ -10,7 +10,8 @@
 //! - `connection` follows the protocol: simple and extended queries, portals, copies.
 //! - `command` recognizes kinds of statements, `settings` has PostgreSQL's settings, `catalog` answers metadata queries.
 //! - `dialect` translates PostgreSQL's SQL to the engine's, `column_names` names its results.
-//! - `numbers` gives numbers PostgreSQL's types, `nested_arrays` refuses arrays of arrays.
+//! - `typed_plan` changes plans: `numbers` gives numbers PostgreSQL's types, and `typed_times` times its meaning.
+//! - `nested_arrays` refuses arrays of arrays.
 //! - `types` maps types, `rows` encodes results, `parameters` decodes bound values, `report` encodes errors and notices.
 //!
 //! Sessions, users, budgets, planning and limits are those of the module `host`, shared with the other fronts of a server.
@@ -30,6 +31,7 @@ mod rows;
 mod server;
 mod settings;
 mod startup;
+mod typed_plan;
 mod typed_times;
 mod types;
 mod wire;

@@ -9,103 +9,65 @@
 //!
 //! A literal with a fraction is numeric beside a numeric, so `sum(a) / sum(b) = 0.5` is exact. Mathematical functions of `real` are
 //! those of double precision.
-//!
-//! Invariant: columns keep their names.
 
 mod integers;
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union, cast, lit,
 };
 
 use self::integers::is_sum_of_bigint;
+use super::typed_plan::TypeChange;
 use crate::functions::{DigitsKept, Numeric, TypeIn, numeric};
-use crate::session::{with_columns, with_outer_types};
+use crate::session::with_columns;
 
 /// The type of a sum of bigint.
 const SUM: DataType = DataType::Decimal128(20, 0);
 
-/// The plan with PostgreSQL's types of sums.
-///
-/// # Errors
-/// Errors of the engine's types.
-pub(super) fn with_numeric(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !is_concerned(&plan)? {
-        return Ok(plan);
-    }
-    with_outer_types(plan.rewrite_with_subqueries(&mut Numbers)?.data)
-}
+/// PostgreSQL's types of sums and of arithmetic.
+pub(super) struct Numbers;
 
-/// See [`with_numeric`].
-struct Numbers;
-
-impl TreeNodeRewriter for Numbers {
-    type Node = LogicalPlan;
-
-    fn f_down(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        // Both terms of a recursive query have the types that the first one has.
-        let recursive = matches!(plan, LogicalPlan::RecursiveQuery(_));
-        let next = if recursive { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
-        Ok(Transformed::new(plan, false, next))
+impl TypeChange for Numbers {
+    fn concerns_node(&self, node: &LogicalPlan) -> bool {
+        matches!(node, LogicalPlan::Union(_))
     }
 
-    fn f_up(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        if matches!(plan, LogicalPlan::RecursiveQuery(_)) {
-            return Ok(Transformed::no(plan));
-        }
-        let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        let plan = plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_up(|expr| Ok(numeric_of(expr, &schema)))?;
-            Ok(expr.update_data(|expr| name.restore(expr)))
-        })?;
-        // Inputs have other types than before.
-        let plan = match plan.data {
-            LogicalPlan::Union(union) => {
-                let inputs = with_common_numbers(with_literals(union.inputs)?)?;
-                LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)
+    fn concerns_expression(&self, part: &Expr) -> bool {
+        match part {
+            Expr::AggregateFunction(function) => ["avg", "sum"].contains(&function.func.name()),
+            Expr::WindowFunction(function) => ["avg", "sum"].contains(&function.fun.name()),
+            Expr::BinaryExpr(operation) => matches!(operation.op, Operator::Divide | Operator::Multiply),
+            Expr::Literal(value, _) => matches!(value, ScalarValue::Float64(Some(_))),
+            Expr::ScalarFunction(function) => {
+                DigitsKept::named(function.name()).is_some()
+                    || CHOOSING.contains(&function.name())
+                    || OF_DOUBLES.contains(&function.name())
             }
-            plan => plan.recompute_schema()?,
-        };
-        Ok(Transformed::yes(with_sums(having_below(plan)?)?))
+            Expr::Case(_) => true,
+            _ => false,
+        }
     }
-}
 
-/// True for a plan with an operation of this file.
-fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::Union(_));
-        node.apply_expressions(|expr| {
-            expr.apply(|part| {
-                found |= match part {
-                    Expr::AggregateFunction(function) => ["avg", "sum"].contains(&function.func.name()),
-                    Expr::WindowFunction(function) => ["avg", "sum"].contains(&function.fun.name()),
-                    Expr::BinaryExpr(operation) => matches!(operation.op, Operator::Divide | Operator::Multiply),
-                    Expr::Literal(value, _) => matches!(value, ScalarValue::Float64(Some(_))),
-                    Expr::ScalarFunction(function) => {
-                        DigitsKept::named(function.name()).is_some()
-                            || CHOOSING.contains(&function.name())
-                            || OF_DOUBLES.contains(&function.name())
-                    }
-                    Expr::Case(_) => true,
-                    _ => false,
-                };
-                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-            })
-        })
-    })?;
-    Ok(found)
+    fn expression(&self, expr: Expr, schema: &DFSchema, _in_values: bool) -> Result<Transformed<Expr>> {
+        Ok(numeric_of(expr, schema))
+    }
+
+    fn with_inputs(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let LogicalPlan::Union(union) = plan else { return Ok(plan) };
+        let inputs = with_common_numbers(with_literals(union.inputs)?)?;
+        Ok(LogicalPlan::Union(Union { inputs, ..union }))
+    }
+
+    fn with_node_above(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        with_sums(having_below(plan)?)
+    }
 }
 
 fn numeric_of(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {

@@ -8,90 +8,52 @@
 //! | `date_trunc`, `date_bin`, `to_char`, AT TIME ZONE of a date | midnight without a zone, or in UTC | the instant of midnight in the zone of the session |
 //!
 //! The plan of a statement is changed before its types are coerced, when a date is still one.
-//!
-//! Invariant: columns keep their names.
 
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, JoinType, NullEquality, Result};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, Union, lit};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, lit};
 
+use super::typed_plan::TypeChange;
 use crate::error::{Error, ErrorKind};
 use crate::functions::{TypeIn, start_of_day, time_text};
-use crate::session::{with_columns, with_outer_types};
+use crate::session::with_columns;
 
 /// Functions that take the instant at which a date begins.
 const OF_INSTANTS: [&str; 4] = ["date_bin", "date_trunc", "postgres_to_char", "timezone"];
 
-/// The plan with PostgreSQL's meaning of texts and dates as times.
-///
-/// # Errors
-/// [`ErrorKind::Unsupported`] for `date_trunc` and `date_bin` of a date in VALUES, whose types are decided before.
-pub(super) fn with_times(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !is_concerned(&plan)? {
-        return Ok(plan);
-    }
-    with_outer_types(plan.rewrite_with_subqueries(&mut Times)?.data)
-}
+/// PostgreSQL's meaning of texts and dates as times. `date_trunc` and `date_bin` of a date in VALUES, whose types are decided
+/// before, are refused.
+pub(super) struct Times;
 
-/// See [`with_times`].
-struct Times;
-
-impl TreeNodeRewriter for Times {
-    type Node = LogicalPlan;
-
-    fn f_down(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        // Both terms of a recursive query have the types that the first one has.
-        let recursive = matches!(plan, LogicalPlan::RecursiveQuery(_));
-        let next = if recursive { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
-        Ok(Transformed::new(plan, false, next))
+impl TypeChange for Times {
+    fn concerns_node(&self, node: &LogicalPlan) -> bool {
+        matches!(node, LogicalPlan::Join(join) if is_of_sets(join))
     }
 
-    fn f_up(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        if matches!(plan, LogicalPlan::RecursiveQuery(_)) {
-            return Ok(Transformed::no(plan));
+    fn concerns_expression(&self, part: &Expr) -> bool {
+        match part {
+            Expr::Cast(Cast { expr, field }) => {
+                form_of(field.data_type()).is_some() && !matches!(expr.as_ref(), Expr::Literal(..))
+            }
+            Expr::ScalarFunction(function) => OF_INSTANTS.contains(&function.name()),
+            _ => false,
         }
-        let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        let in_values = matches!(plan, LogicalPlan::Values(_));
-        let plan = plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_up(|expr| timed(expr, &schema, in_values))?;
-            Ok(expr.update_data(|expr| name.restore(expr)))
-        })?;
-        // Inputs have other types than before.
-        Ok(Transformed::yes(match plan.data {
-            LogicalPlan::Union(union) => LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?),
-            LogicalPlan::Join(join) if is_of_sets(&join) => with_instants(join)?.recompute_schema()?,
-            plan => plan.recompute_schema()?,
-        }))
     }
-}
 
-/// True for a plan with an operation of this file, whatever the types of its operands are.
-fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::Join(join) if is_of_sets(join));
-        node.apply_expressions(|expr| {
-            expr.apply(|part| {
-                found |= match part {
-                    Expr::Cast(Cast { expr, field }) => {
-                        form_of(field.data_type()).is_some() && !matches!(expr.as_ref(), Expr::Literal(..))
-                    }
-                    Expr::ScalarFunction(function) => OF_INSTANTS.contains(&function.name()),
-                    _ => false,
-                };
-                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-            })
-        })
-    })?;
-    Ok(found)
+    fn expression(&self, expr: Expr, schema: &DFSchema, in_values: bool) -> Result<Transformed<Expr>> {
+        timed(expr, schema, in_values)
+    }
+
+    fn with_inputs(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        match plan {
+            LogicalPlan::Join(join) if is_of_sets(&join) => with_instants(join),
+            plan => Ok(plan),
+        }
+    }
 }
 
 /// True for the join that the engine has for EXCEPT and INTERSECT.

@@ -17,12 +17,13 @@ use tokio::time::{Instant, timeout};
 use super::super::command::{Command, parameter_count, words};
 use super::super::dialect::Names;
 use super::super::nested_arrays::refuse_nested_arrays;
-use super::super::numbers::with_numeric;
+use super::super::numbers::Numbers;
 use super::super::parameters::{arrow_type, decode};
 use super::super::report::Report;
 use super::super::rows::Layout;
 use super::super::startup::closed;
-use super::super::typed_times::with_times;
+use super::super::typed_plan::with_changes;
+use super::super::typed_times::Times;
 use super::super::types::{of_catalogs, parameter_type};
 use super::super::wire::Lost;
 use super::super::{catalog, dialect};
@@ -211,7 +212,7 @@ impl Connection {
             let has_values = has_calls || dialect::depends_on_values(&types);
             let in_postgres = |plan| {
                 refuse_nested_arrays(&plan)?;
-                with_numeric(with_times(plan)?)
+                with_changes(plan, &[&Times, &Numbers])
             };
             let statement = host.statement_of(&turn, &session, &sql, parsed, &known, in_postgres).await?;
             let statement = Statement { digest, ..statement };

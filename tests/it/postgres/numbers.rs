@@ -41,6 +41,11 @@ async fn sums_of_bigint_are_numeric() {
             ("sum(x::int) / 2, sum(length(x::text)) / 4 FROM (VALUES (3::bigint), (4)) AS v(x)", "3|0"),
             ("sum(g) / 2 FROM generate_series(1, 5) AS g", "7"),
             ("sum(count(*)) OVER () / 2 > 1 FROM (VALUES (1), (2), (3)) AS v(x) GROUP BY x LIMIT 1", "t"),
+            // Beside instants of dates.
+            (
+                "m::date, sum(x) / 2 = 3.5::numeric FROM (SELECT date_trunc('month', d) AS m, x FROM (VALUES (date '2026-06-25', 3::bigint), (date '2026-06-26', 4)) AS v(d, x)) AS q GROUP BY m",
+                "2026-06-01|t",
+            ),
         ],
     )
     .await;
