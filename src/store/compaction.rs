@@ -93,13 +93,7 @@ impl Store {
         for subjects in self.sharing()? {
             for (version, files) in files_of(&subjects) {
                 let Some((any, _)) = subjects.first() else { continue };
-                let mut complete = Vec::new();
-                for used in files {
-                    if self.is_complete(any, &used.file)? {
-                        complete.push(used);
-                    }
-                }
-                let chosen = chosen(complete, extent);
+                let chosen = chosen(self.intact(any, files)?, extent);
                 if let Some(layout) = self.layout_of(any, version)?.filter(|_| !chosen.is_empty()) {
                     merging.merge(&subjects, &chosen, &layout, None, &mut compacted)?;
                 }
@@ -131,6 +125,17 @@ impl Store {
         }
         let (filtered, all): (Vec<_>, Vec<_>) = subjects.into_iter().partition(|(of, _)| !of.filters.is_empty());
         Ok([all].into_iter().chain(filtered.into_iter().map(|subject| vec![subject])).collect())
+    }
+
+    /// Returns those files of a saved search that are there and have their lengths.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if that cannot be determined.
+    pub(super) fn intact(&self, subject: &Subject, files: Vec<Used>) -> Result<Vec<Used>> {
+        let folder = self.folder(subject);
+        let place = |used: &Used| (folder.join(&used.file.path), used.file.bytes);
+        let lost = self.lost(&files.iter().map(place).collect())?;
+        Ok(files.into_iter().filter(|used| !lost.contains(&place(used))).collect())
     }
 
     /// The columns of files of a version; `None` if today's time column is not among them.

@@ -138,17 +138,22 @@ impl Store {
                     Erase::Before(_) => Ok(BooleanArray::from(vec![true; batch.num_rows()])),
                     _ => layout.not_matching(batch, aid, what),
                 };
-                let mut chosen: HashMap<String, Arc<DataFile>> = HashMap::new();
-                for used in files {
-                    // Rows without a region count as well.
-                    let is_chosen = match what {
-                        Erase::Before(_) => used.mentions < used.file.rows && self.is_complete(any, &used.file)?,
-                        _ => self.matches(any, &used.file, &layout, aid, what)?,
-                    };
-                    if is_chosen {
-                        chosen.insert(used.file.path.clone(), used.file);
+                let chosen = match what {
+                    Erase::Before(_) => {
+                        let cut = files.into_iter().filter(|used| used.mentions < used.file.rows);
+                        self.intact(any, cut.collect())?
                     }
-                }
+                    // Rows without a region count as well.
+                    _ => {
+                        let matching = |used: Used| {
+                            let matches = self.matches(any, &used.file, &layout, aid, what);
+                            matches.map(|matches| matches.then_some(used))
+                        };
+                        files.into_iter().map(matching).filter_map(Result::transpose).collect::<Result<_>>()?
+                    }
+                };
+                let chosen: HashMap<String, Arc<DataFile>> =
+                    chosen.into_iter().map(|used| (used.file.path.clone(), used.file)).collect();
                 if !chosen.is_empty() {
                     let mut compacted = Compacted::default();
                     if !merging.merge(&subjects, &chosen, &layout, Some(&keep), &mut compacted)? {

@@ -139,26 +139,20 @@ impl Store {
     /// Removes regions and deleted mentions from the catalog whose files are missing or have another length, and writes such files
     /// again that name deleted rows.
     pub(super) fn discard_lost(&self) -> Result<()> {
-        let mut lost = Vec::new();
+        let place = |folder: &Path, file: &DataFile| (folder.join(&file.path), file.bytes);
+        let mut named = Vec::new();
         for (subject, regions) in self.sharing()?.into_iter().flatten() {
-            for region in regions {
-                if let Some(file) = region.file()
-                    && !self.is_complete(&subject, file)?
-                {
-                    lost.extend(region.id);
-                }
-            }
+            let folder = self.folder(&subject);
+            named.extend(regions.iter().filter_map(|region| Some((region.id?, place(&folder, region.file()?)))));
         }
-        self.catalog.discard(&lost)?;
+        self.catalog.discard(&self.of_lost(named)?)?;
         let folder = self.catalog.folder_of_deleted();
         for aid in self.catalog.aids_with_deleted()? {
             let files = self.catalog.deleted_files(&aid)?;
             let known = files.iter().map(|(id, ..)| *id).collect();
             let mut deletions = Deletions { known, ..Deletions::default() };
-            for (id, file, _) in files {
-                let complete = is_complete(self.catalog.storage(), &folder.join(&file.path), file.bytes)?;
-                deletions.ended.extend((!complete).then_some(id));
-            }
+            let named = files.iter().map(|(id, file, _)| (*id, place(&folder, file))).collect();
+            deletions.ended.extend(self.of_lost(named)?);
             // If another process changes them meanwhile, they stay.
             self.catalog.replace(&Subject { aid, filters: Filters::default() }, &[], &[], Some(&deletions))?;
         }
@@ -168,12 +162,10 @@ impl Store {
         self.catalog.rewrite_deletes(&deletes.into_iter().map(|(path, ..)| path).collect::<Vec<_>>())
     }
 
-    /// Returns whether a file of a saved search is there and has its length.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if that cannot be determined.
-    pub(crate) fn is_complete(&self, subject: &Subject, file: &DataFile) -> Result<bool> {
-        is_complete(self.catalog.storage(), &self.folder(subject).join(&file.path), file.bytes)
+    /// Returns the identifiers beside those files, each with its length in bytes, that are missing or have another length.
+    fn of_lost(&self, named: Vec<(i64, (PathBuf, u64))>) -> Result<Vec<i64>> {
+        let lost = self.lost(&named.iter().map(|(_, file)| file.clone()).collect())?;
+        Ok(named.into_iter().filter(|(_, file)| lost.contains(file)).map(|(id, _)| id).collect())
     }
 
     /// Returns those of these files, each with its length in bytes, that are missing or have another length.
@@ -249,15 +241,6 @@ impl Store {
 /// True if a file, or the one whose index it is, is among those that the catalog knows.
 fn is_known(known: &HashSet<PathBuf>, path: &Path) -> bool {
     known.contains(path) || index::data_of(path).is_some_and(|data| known.contains(&data))
-}
-
-/// Returns whether a file is there and has its length.
-fn is_complete(storage: &Storage, path: &Path, bytes: u64) -> Result<bool> {
-    match storage.length(path) {
-        Ok(length) => Ok(length == bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(files::failed("read", path, &error)),
-    }
 }
 
 impl Holding {
