@@ -8,12 +8,8 @@ if one of them misses its goal.
 Requires the programs of a PostgreSQL server. The store is filled from the simulator and compacted.
 """
 
-import atexit
 import os
 import pathlib
-import re
-import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -21,12 +17,12 @@ import time
 
 import adbc_driver_flightsql.dbapi as flightsql
 import psycopg
+from program import median, run, start
 
 sys.path[1:1] = [str(pathlib.Path(__file__).parent.parent / "tests" / name) for name in ("clients", "oracle")]
 import ducklake  # noqa: E402
 import postgres  # noqa: E402
 
-PROGRAM = os.environ["SAVEDSEARCH_BIN"]
 MENTIONS, RUNS = (int(number) for number in (sys.argv[1:] + ["53000", "9"][len(sys.argv) - 1 :]))
 NOW, KEY, SINCE = "2026-07-01T12:00:00Z", "demo-key-comms", "2026-01-01"
 # Clients at once, and seconds in which they ask.
@@ -47,38 +43,11 @@ SMALL = (
 SMALL_GOAL, RATE_GOAL, FETCH_GOAL = 5, 0.3, 1.0
 
 
-def start(*arguments):
-    process = subprocess.Popen([PROGRAM, *arguments], stderr=subprocess.PIPE, text=True)
-    atexit.register(process.kill)
-    told = {}
-    for line in process.stderr:
-        if found := re.match(r"(listening|Postgres) on (\S+)", line):
-            told[found[1]] = found[2]
-        if "listening" in told:
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            return process, told
-    raise RuntimeError(f"{arguments} did not start")
-
-
-def run(*arguments):
-    return subprocess.run([PROGRAM, "--quiet", *arguments], check=True, stdout=subprocess.PIPE).stdout
-
-
-def median(ask, sql):
-    """Milliseconds of a statement, and its rows."""
-    times = []
-    for _ in range(RUNS + 1):
-        begun = time.perf_counter()
-        rows = ask(sql)
-        times.append(time.perf_counter() - begun)
-    return statistics.median(times[1:]) * 1000, rows
-
-
 def compared(name, ways, sql):
     """Prints the times of a statement by way. All ways must return the same rows."""
     times, first = {}, None
     for way, ask in ways.items():
-        times[way], rows = median(ask, sql)
+        times[way], rows = median(ask, sql, RUNS)
         rows = [tuple(map(str, row)) for row in rows] if name != "by day" else [(row[1]) for row in rows]
         first = rows if first is None else first
         assert rows == first, (way, sql, rows[:3], first[:3])
@@ -144,7 +113,7 @@ def measure(told, theirs, duck, aid):
         times = compared("small", ways, small)
         missed += [f"a small statement by {way}" for way in ("ours", "Flight") if times[way] > SMALL_GOAL]
         texts = f"SELECT {COLUMNS} FROM mentions WHERE {WINDOW}"
-        fetched = {way: median(ask, texts) for way, ask in ways.items() if way != "DuckDB"}
+        fetched = {way: median(ask, texts, RUNS) for way, ask in ways.items() if way != "DuckDB"}
         assert len({len(rows) for _, rows in fetched.values()}) == 1
         share = fetched["PostgreSQL"][0] / fetched["ours"][0]
         print(f"  {len(fetched['ours'][1])} rows with texts " + "  ".join(f"{way} {taken:.0f}" for way, (taken, _) in fetched.items()))

@@ -16,6 +16,8 @@
 //! for words. The goals of the index are for 1,000,000 mentions, the number without `--words`.
 #![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
+mod arguments;
+
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
@@ -37,6 +39,8 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use arguments::argument;
+
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Runs of which the median counts.
@@ -57,12 +61,6 @@ async fn main() -> Result<()> {
         true => Ok(()),
         false => Err(missed.join("; ").into()),
     }
-}
-
-/// Returns the argument after `name` on the command line.
-fn argument(name: &str, default: &str) -> String {
-    let arguments = std::env::args().skip_while(|argument| argument != name);
-    arguments.into_iter().nth(1).unwrap_or_else(|| default.to_owned())
 }
 
 fn noon() -> Result<DateTime<Utc>> {

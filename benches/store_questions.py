@@ -12,24 +12,22 @@ of the PostgreSQL server on loopback, DuckDB's those of a connection in this pro
 operating system, and take two threads.
 """
 
-import atexit
 import gzip
 import os
 import pathlib
 import re
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 import psycopg
+from program import median, run, start
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests/clients"))
 import ducklake  # noqa: E402
 
-PROGRAM = os.environ["SAVEDSEARCH_BIN"]
 MENTIONS, SEARCHES, RUNS = (int(number) for number in (sys.argv[1:] + ["100000", "50", "5"][len(sys.argv) - 1 :]))
 NOW, KEY, SINCE = "2026-07-01T12:00:00Z", "demo-key-comms", "2025-01-01"
 QUESTIONS = {
@@ -47,31 +45,6 @@ QUESTIONS = {
     "LIKE": "SELECT count(*) FROM mentions WHERE SINCE AND text LIKE '%recall%'",
     "ILIKE": "SELECT count(*) FROM mentions WHERE SINCE AND text ILIKE '%RECALL%'",
 }
-
-
-def start(*arguments):
-    process = subprocess.Popen([PROGRAM, *arguments], stderr=subprocess.PIPE, text=True)
-    atexit.register(process.kill)
-    told = {}
-    for line in process.stderr:
-        if found := re.match(r"(listening|Postgres) on (\S+)", line):
-            told[found[1]] = found[2]
-        if "listening" in told:
-            return process, told
-    raise RuntimeError(f"{arguments} did not start")
-
-
-def run(*arguments):
-    return subprocess.run([PROGRAM, "--quiet", *arguments], check=True, stdout=subprocess.PIPE).stdout
-
-
-def median(ask, sql):
-    times = []
-    for _ in range(RUNS + 1):
-        begun = time.perf_counter()
-        rows = ask(sql)
-        times.append(time.perf_counter() - begun)
-    return statistics.median(times[1:]) * 1000, rows
 
 
 def sizes(store, what):
@@ -112,12 +85,12 @@ def measure(url, store, words, one):
                 sql = sql.replace(word, value)
             waiting = memory(server, "VmRSS")
             forget(server)
-            time_taken, rows = median(lambda sql: ours.execute(sql).fetchall(), sql)
+            time_taken, rows = median(lambda sql: ours.execute(sql).fetchall(), sql, RUNS)
             taken = memory(server, "VmHWM") - waiting
             theirs = []
             for table in ("store.mentions", f"read_parquet('{one}')"):
                 time_of, expected = median(
-                    lambda sql: duck.execute(sql).fetchall(), sql.replace("FROM mentions", f"FROM {table}")
+                    lambda sql: duck.execute(sql).fetchall(), sql.replace("FROM mentions", f"FROM {table}"), RUNS
                 )
                 assert len(rows) == len(expected), (sql, len(rows), len(expected))
                 theirs.append(time_of)

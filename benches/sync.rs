@@ -7,6 +7,8 @@
 //! `-- --searches 20 --delay-ms 20` sets the number of saved searches and the delay of the service.
 #![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
+mod arguments;
+
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +18,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Settings};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, SyncOptions, sync};
 use tempfile::TempDir;
+
+use arguments::argument;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -44,12 +48,6 @@ async fn main() -> Result<()> {
         true => Ok(()),
         false => Err(missed.join("; ").into()),
     }
-}
-
-/// Returns the argument after `name` on the command line.
-fn argument(name: &str, default: &str) -> String {
-    let arguments = std::env::args().skip_while(|argument| argument != name);
-    arguments.into_iter().nth(1).unwrap_or_else(|| default.to_owned())
 }
 
 /// Brings a store up to date at a time. Returns the ratio of the time to that of the requests.

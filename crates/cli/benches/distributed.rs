@@ -8,6 +8,8 @@
 //! `-- --mentions 5000000` sets the mentions, `-- --runs 5` the runs of which the median counts.
 #![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
+mod arguments;
+
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -24,6 +26,8 @@ use datafusion_saved_search::distributed::{Workers, WorkersSpec};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, Settings};
 use datafusion_saved_search::{Clock, Connection, Profile, Secret, SyncOptions, session, session_config, sync};
 use tempfile::TempDir;
+
+use arguments::number;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -68,8 +72,8 @@ fn main() -> Result<()> {
 
 async fn run() -> Result<()> {
     let now: DateTime<Utc> = "2026-07-01T12:00:00Z".parse()?;
-    let mentions = argument("--mentions", "200000").parse()?;
-    let runs: usize = argument("--runs", "3").parse()?;
+    let mentions = number("--mentions", 200_000)?;
+    let runs = number("--runs", 3)?;
     let corpus = Arc::new(Corpus::generate(CorpusSpec { seed: 11, searches: 8, mentions, now }));
     let clock = Clock::fixed(now);
     let settings = Settings { clock: clock.clone(), largest_page: Some(PAGE), ..Settings::default() };
@@ -171,12 +175,6 @@ async fn planned(context: &SessionContext, sql: &str) -> Result<Duration> {
     }
     times.sort_unstable();
     Ok(times[times.len() / 2])
-}
-
-/// Returns the argument after `name` on the command line.
-fn argument(name: &str, default: &str) -> String {
-    let arguments = std::env::args().skip_while(|argument| argument != name);
-    arguments.into_iter().nth(1).unwrap_or_else(|| default.to_owned())
 }
 
 /// A session that takes everything from the store, in this many partitions.

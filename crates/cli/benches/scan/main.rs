@@ -6,6 +6,8 @@
 //! `-- --python PYTHON` compares with DuckDB, where this Python has the packages duckdb-cli and duckdb-extension-httpfs.
 #![expect(clippy::print_stdout, reason = "the benchmark prints its results")]
 
+#[path = "../arguments/mod.rs"]
+mod arguments;
 mod library;
 mod program;
 #[path = "../service/mod.rs"]
@@ -17,6 +19,8 @@ use std::fmt::{Display, Formatter};
 use datafusion_saved_search::simulator::KEY;
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::Client;
+
+use arguments::{argument, number};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -87,16 +91,6 @@ impl Display for Figure {
             Goal::None => Ok(()),
         }
     }
-}
-
-/// The argument after `name` on the command line.
-fn argument(name: &str) -> Option<String> {
-    std::env::args().skip_while(|argument| argument != name).nth(1)
-}
-
-/// Parses such an argument as a number.
-fn number(name: &str, default: usize) -> Result<usize> {
-    Ok(argument(name).map_or(Ok(default), |number| number.parse())?)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
