@@ -1,7 +1,7 @@
 //! Limits on the size of plans and on the time of planning.
 //!
 //! ```text
-//! analyzer rule   ─▶ size of the plan
+//! visits of types ─▶ analyzer rule ─▶ size of the plan, and visits of types ─▶ analyzer rule ─▶ …
 //! optimizer rule  ─▶ deadline ─▶ simplification: predicted size ─▶ rule ─▶ size of what it wrote
 //! ```
 //!
@@ -26,7 +26,7 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 use savedsearch_clock::Clock;
 
-use self::growth::{check_growth, check_visits};
+use self::growth::{check_growth, check_visits, repeats_visits};
 use crate::error::{Error, ErrorKind};
 use crate::memory::{self, Ceiling};
 use crate::optimizer::missing_rule;
@@ -52,38 +52,63 @@ const SIMPLIFICATION: &str = "simplify_expressions";
 /// [`ErrorKind::Unsupported`] if the engine's simplification is not among them.
 pub(super) fn with_plan_limits(mut builder: SessionStateBuilder) -> crate::error::Result<SessionStateBuilder> {
     let analyzer = &mut builder.analyzer().get_or_insert_default().rules;
-    for rule in analyzer.iter_mut() {
-        *rule = Arc::new(Limited(Arc::clone(rule)));
+    for (at, rule) in analyzer.iter_mut().enumerate() {
+        *rule = Arc::new(LimitedAnalysis { rule: Arc::clone(rule), first: at == 0 });
     }
     let rules = builder.optimizer().take().unwrap_or_default().rules;
     if !rules.iter().any(|rule| rule.name() == SIMPLIFICATION) {
         return Err(missing_rule(SIMPLIFICATION));
     }
-    let limited = rules.into_iter().map(|rule| -> Arc<dyn OptimizerRule + Send + Sync> { Arc::new(Limited(rule)) });
+    let limited = rules.into_iter().map(|rule| -> Arc<dyn OptimizerRule + Send + Sync> { Arc::new(LimitedRule(rule)) });
     Ok(builder.with_optimizer_rules(limited.collect()))
 }
 
-/// A rule whose result is measured.
+/// A rule of the analyzer whose result is measured.
 #[derive(Debug)]
-struct Limited<R: ?Sized>(Arc<R>);
+struct LimitedAnalysis {
+    rule: Arc<dyn AnalyzerRule + Send + Sync>,
+    /// The plan that the first rule is given was not measured before.
+    first: bool,
+}
 
-impl AnalyzerRule for Limited<dyn AnalyzerRule + Send + Sync> {
+impl AnalyzerRule for LimitedAnalysis {
     fn name(&self) -> &str {
-        self.0.name()
+        self.rule.name()
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         // A rule copies what it rewrites.
         memory::room_for_copies(0)?;
-        plan.apply_with_subqueries(|node| check_visits(node).map(|()| TreeNodeRecursion::Continue))?;
+        if self.first {
+            plan.apply_with_subqueries(|node| check_visits(node).map(|()| TreeNodeRecursion::Continue))?;
+        }
         let _ceiling = Ceiling::of(BYTES_OF_RULE);
-        let plan = self.0.analyze(plan, config)?;
-        check_bytes(bytes_of(&plan, usize::MAX))?;
+        let plan = self.rule.analyze(plan, config)?;
+        check_analyzed(&plan)?;
         Ok(plan)
     }
 }
 
-impl OptimizerRule for Limited<dyn OptimizerRule + Send + Sync> {
+/// Rejects a plan that is too large, or whose types would take too long to find. Any rule may write a CASE, or nest one.
+fn check_analyzed(plan: &LogicalPlan) -> Result<()> {
+    let mut bytes = 0;
+    plan.apply_with_subqueries(|node| {
+        let own = Own::of(node, BYTES.saturating_sub(bytes));
+        bytes += own.bytes;
+        check_bytes(bytes)?;
+        if own.repeats_visits {
+            check_visits(node)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map(drop)
+}
+
+/// A rule of the optimizer whose result is measured.
+#[derive(Debug)]
+struct LimitedRule(Arc<dyn OptimizerRule + Send + Sync>);
+
+impl OptimizerRule for LimitedRule {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -140,7 +165,7 @@ pub(crate) fn bytes_of_plan(plan: &LogicalPlan) -> usize {
     let mut bytes = 0;
     // The closure never fails.
     let _ = plan.apply_with_subqueries(|node| {
-        bytes += own_bytes(node, usize::MAX);
+        bytes += Own::of(node, usize::MAX).bytes;
         Ok(TreeNodeRecursion::Continue)
     });
     bytes
@@ -176,7 +201,7 @@ fn bytes_of(plan: &LogicalPlan, levels: usize) -> usize {
     while let Some((node, level)) = open.pop()
         && bytes <= BYTES
     {
-        bytes += own_bytes(node, BYTES - bytes.min(BYTES));
+        bytes += Own::of(node, BYTES - bytes.min(BYTES)).bytes;
         // The closure never fails.
         let _ = node.apply_subqueries(|subquery| {
             bytes += bytes_of(subquery, levels);
@@ -189,24 +214,39 @@ fn bytes_of(plan: &LogicalPlan, levels: usize) -> usize {
     bytes
 }
 
-/// Bytes of an operator without its inputs and subqueries, counted as far as `most`.
-fn own_bytes(node: &LogicalPlan, most: usize) -> usize {
-    let mut bytes = OPERATOR + node.schema().fields().len() * EXPRESSION;
-    // The closures never fail.
-    let _ = node.apply_expressions(|expr| {
-        expr.apply(|part| {
-            bytes += EXPRESSION;
-            if let Expr::Literal(value, _) = part {
-                bytes += value.size();
-            }
-            Ok(if bytes > most { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    });
-    bytes
+/// Measures of an operator without its inputs and subqueries.
+struct Own {
+    bytes: usize,
+    /// True if finding its types may take more than one visit of each expression.
+    repeats_visits: bool,
+}
+
+impl Own {
+    /// Measures as far as `most` bytes.
+    fn of(node: &LogicalPlan, most: usize) -> Self {
+        let mut own = Self { bytes: OPERATOR + node.schema().fields().len() * EXPRESSION, repeats_visits: false };
+        // The closures never fail.
+        let _ = node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                own.bytes += EXPRESSION;
+                if let Expr::Literal(value, _) = part {
+                    own.bytes += value.size();
+                }
+                own.repeats_visits |= repeats_visits(part);
+                Ok(if own.bytes > most { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })
+        });
+        own
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use datafusion::functions::expr_fn::abs;
+    use datafusion::logical_expr::{LogicalPlanBuilder, Projection, col, lit, when};
+
     use super::*;
 
     #[test]
@@ -217,5 +257,56 @@ mod tests {
         rules.retain(|rule| rule.name() != SIMPLIFICATION);
         let error = with_plan_limits(builder().with_optimizer_rules(rules)).map(drop).expect_err("a rule is missing");
         assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains(SIMPLIFICATION), "{error}");
+    }
+
+    /// A rule that writes a projection.
+    #[derive(Debug)]
+    struct Writing {
+        /// Levels of CASE in it.
+        levels: usize,
+        runs: AtomicUsize,
+    }
+
+    impl AnalyzerRule for Writing {
+        fn name(&self) -> &str {
+            "writing"
+        }
+
+        fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            projected(plan, self.levels)
+        }
+    }
+
+    /// A projection with levels of CASE, whose types nobody has found.
+    fn projected(plan: LogicalPlan, levels: usize) -> Result<LogicalPlan> {
+        let level = |inner| when(col("column1").gt(lit(1_i64)), abs(inner)).otherwise(lit(2_i64));
+        let expr = (0..levels).try_fold(col("column1"), |inner, _| level(inner))?.alias("column1");
+        let schema = Arc::clone(plan.schema());
+        Projection::try_new_with_schema(vec![expr], Arc::new(plan), schema).map(LogicalPlan::Projection)
+    }
+
+    /// The error of two rules that write projections with these levels of CASE over a plan with others, and how often each ran.
+    fn analyzed(given: usize, written: [usize; 2]) -> (Option<String>, [usize; 2]) {
+        let rules = written.map(|levels| Arc::new(Writing { levels, runs: AtomicUsize::new(0) }));
+        let own = rules.clone().map(|rule| -> Arc<dyn AnalyzerRule + Send + Sync> { rule });
+        let builder = SessionStateBuilder::new().with_default_features().with_analyzer_rules(own.into());
+        let limited = with_plan_limits(builder).expect("the rules of the engine").analyzer().take().expect("rules");
+        let values = LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).and_then(LogicalPlanBuilder::build);
+        let plan = values.and_then(|values| projected(values, given)).expect("a plan");
+        let config = ConfigOptions::default();
+        let analyzed = limited.rules.iter().try_fold(plan, |plan, rule| rule.analyze(plan, &config));
+        (analyzed.err().map(|error| error.to_string()), rules.map(|rule| rule.runs.load(Ordering::Relaxed)))
+    }
+
+    #[test]
+    fn nested_branches_are_refused_before_the_next_rule_of_the_analyzer() {
+        assert_eq!(analyzed(3, [3, 3]), (None, [1, 1]));
+        for (given, written, runs) in [(17, [0, 0], [0, 0]), (0, [17, 0], [1, 0]), (0, [0, 17], [1, 1])] {
+            let (error, ran) = analyzed(given, written);
+            let error = error.expect("refused");
+            assert!(error.contains("too complex"), "{error}");
+            assert_eq!(ran, runs);
+        }
     }
 }

@@ -50,6 +50,16 @@ pub(super) fn check_visits(plan: &LogicalPlan) -> Result<()> {
     Err(too_large("statement too complex: its functions and CASE are nested too deeply".to_owned(), advice))
 }
 
+/// True for an expression whose parts the engine visits more than once to find its type. An operator without one has no further
+/// [`Visits`].
+pub(super) fn repeats_visits(expr: &Expr) -> bool {
+    match expr {
+        Expr::Case(_) => true,
+        Expr::ScalarFunction(function) => duplicates(function.name()),
+        _ => false,
+    }
+}
+
 /// Number of expressions that the engine visits to find the type of an expression, and whether it can be NULL. It determines both
 /// for the branches of a CASE, and asks each nested expression again: visits grow exponentially with the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -279,6 +289,13 @@ mod tests {
         assert!(again(nested(7, of_coalesce)) <= VISITS && again(nested(9, of_coalesce)) > VISITS);
         assert!(again(nested(14, of_case)) <= VISITS && again(nested(17, of_case)) > VISITS);
         assert_eq!(again(nested(500, abs)), 0);
+        let of_nvl = |inner| nvl(inner, lit(2_i64));
+        let levels: [(&dyn Fn(Expr) -> Expr, bool); 4] =
+            [(&of_coalesce, true), (&of_case, true), (&of_nvl, true), (&abs, false)];
+        for (level, repeats) in levels {
+            assert_eq!(repeats_visits(&level(col("x"))), repeats);
+            assert_eq!(again(level(abs(col("x")))) > 0, repeats);
+        }
     }
 
     /// The engine's full list: a function that begins to repeat its arguments fails here.
