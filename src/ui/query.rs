@@ -44,7 +44,7 @@ use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::host::type_compat::bytes_of;
 use crate::memory::{self, within};
-use crate::session::{Headers, bytes_of_tokens, follow_time_zone, type_name, with_schema};
+use crate::session::{Headers, PlanningTurn, bytes_of_tokens, follow_time_zone, type_name, with_schema};
 use crate::shell::{Expanded, NotExpanded, Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
@@ -89,10 +89,10 @@ struct TypedText {
 impl TypedText {
     /// A failure of planning with its place in the typed text instead of the expanded one. If it has no place, the place is that of
     /// a name or value that its message quotes, if the text has it once.
-    fn placed(&self, failure: Failure) -> Failure {
+    fn placed(&self, turn: &PlanningTurn<'_>, failure: Failure) -> Failure {
         let Self { sql, expanded } = self;
         let wrong = matches!(failure.code, Code::InvalidArgument | Code::Unimplemented | Code::FailedPrecondition);
-        let quoted = || place_of_quoted(&failure.message(), &expanded.text).filter(|_| wrong);
+        let quoted = || place_of_quoted(turn, &failure.message(), &expanded.text).filter(|_| wrong);
         let place = failure.place.or_else(quoted);
         Failure { place: place.map(|place| Place::after(sql, expanded.typed(sql, place.before))), ..failure }
     }
@@ -145,16 +145,21 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     let text = typed.expanded.text.as_str();
     host.allow_length(text)?;
     let digest = session.log_statement(text);
+    // A mistake is placed within the turn: the text is taken apart again.
+    let turn = session.share.planning().await;
     let planned = async {
-        let turn = session.share.planning().await;
         let parsed = parse(&turn, text, GenericDialect {})?;
         let headers = Headers::of(&parsed);
         Ok::<_, DataFusionError>((Statement::of_parsed(&turn, &context, parsed, &[], Ok).await?, headers))
     };
     let (statement, headers) = match planned.await {
         Ok((statement, headers)) => (Statement { digest, ..statement }, headers),
-        Err(error) => return Err(typed.placed(session.failure(&error).in_text(&error, text, &context).await)),
+        Err(error) => {
+            let failure = session.failure(&error).in_text(&error, text, &context).await;
+            return Err(typed.placed(&turn, failure));
+        }
     };
+    drop(turn);
     if statement.effect {
         return Err(wrong(QUERIES.to_owned()));
     }
@@ -208,8 +213,8 @@ async fn planned(
     let PlannedStatement { context, statement, typed, .. } = read(host, session, question).await?;
     let turn = session.share.planning().await;
     let planned = runnable(&turn, &context, statement.plan).await;
+    let runnable = planned.map_err(|error| typed.placed(&turn, session.failure(&error)))?;
     drop(turn);
-    let runnable = planned.map_err(|error| typed.placed(session.failure(&error)))?;
     Ok((context, runnable.plan))
 }
 
@@ -291,8 +296,13 @@ async fn pending(
 ) -> Result<(Arc<Pending>, Headers, String), Failure> {
     let PlannedStatement { context, statement, headers, typed } = read(&host, &session, question).await?;
     let zone = SessionSettings::zone(context.state().config_options());
-    let pending = Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await;
-    Ok((Arc::new(pending.map_err(|failure| typed.placed(failure))?), headers, zone))
+    match Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await {
+        Ok(pending) => Ok((Arc::new(pending), headers, zone)),
+        Err(failure) => {
+            let turn = session.share.planning().await;
+            Err(typed.placed(&turn, failure))
+        }
+    }
 }
 
 /// Runs a statement. The response is described in the module's documentation; dropping it ends the query.
@@ -415,7 +425,7 @@ fn progress(spent: Spent, rows: usize, waits: Duration) -> Bytes {
 }
 
 /// Place of the first name or value that a message has in backticks and a text has exactly once.
-fn place_of_quoted(message: &str, text: &str) -> Option<Place> {
+fn place_of_quoted(_turn: &PlanningTurn<'_>, message: &str, text: &str) -> Option<Place> {
     let _room = memory::room(bytes_of_tokens(text)).ok()?;
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
     let quoted = message.split('`').skip(1).step_by(2).map(|quoted| quoted.rsplit('.').next().unwrap_or(quoted));
@@ -650,7 +660,8 @@ mod tests {
             ("nothing `` is `quoted", None),
             ("nothing", None),
         ] {
-            let place = place_of_quoted(message, text).map(|place| (place.line, place.column));
+            let place =
+                place_of_quoted(&PlanningTurn::unbounded(), message, text).map(|place| (place.line, place.column));
             assert_eq!(place, expected, "{message}");
         }
     }
