@@ -104,13 +104,10 @@ impl Filling {
             .iter()
             .flat_map(|new_region| new_region.days.clone().zip(new_region.counts.iter().copied()))
             .collect();
-        let stored = move || -> Result<()> {
-            store.commit(&subject, new_regions, as_of, keeps_deleted)?;
-            // The days are stored, whether files can be merged or not.
-            let _ = store.merge_tiny(as_of, settling);
-            Ok(())
-        };
-        blocking(stored).await?;
+        let merging = Arc::clone(&store);
+        blocking(move || store.commit(&subject, new_regions, as_of, keeps_deleted)).await?;
+        // The days are stored, whether files can be merged or not.
+        let _ = merging.merge_tiny(as_of, settling).await;
         Ok(counts)
     }
 }
