@@ -26,6 +26,7 @@ mod erasure;
 mod export;
 mod files;
 mod filling;
+mod first_seen;
 mod in_flight;
 mod index;
 mod lease;
@@ -68,6 +69,7 @@ pub use self::erasure::{Erase, Erased};
 pub use self::export::{Export, Exported};
 pub(crate) use self::files::{AID, AS_OF, NO_SPACE, is_full, retyped, unreadable};
 pub(crate) use self::filling::{Filling, blocking, month_of};
+pub(crate) use self::first_seen::{FIRST_SEEN, has_first_seen};
 pub(crate) use self::in_flight::{InFlight, Reading};
 pub use self::index::Indexed;
 pub(crate) use self::index::Search;
@@ -488,12 +490,17 @@ impl Store {
             return Ok(true);
         }
         let readable = self.readable(version)?;
-        // What belongs to no column depends on all columns.
-        let same = readable.len() == self.layout.schema.fields().len()
-            && self.catalog.columns_of(version)?.len() == readable.len();
+        // What belongs to no column depends on all columns of the profile.
+        let is_own = |name: &String| name == FIRST_SEEN && self.layout.first_seen.is_some();
+        let same_names = readable.iter().filter(|name| !is_own(name)).count();
+        let today = self.layout.schema.fields().iter().filter(|field| !is_own(field.name())).count();
+        let then = self.catalog.columns_of(version)?;
+        let then = then.iter().filter(|column| !(column.source.is_empty() && is_own(&column.name))).count();
+        let same = same_names == today && same_names == then;
         Ok(columns.iter().all(|column| match column.origin {
             Origin::Extra => same,
-            Origin::Aid => true,
+            // Where it is not known, it is NULL.
+            Origin::Aid | Origin::FirstSeen => true,
             _ => !is_stored(&column.origin) || readable.contains(&column.name),
         }))
     }
@@ -544,7 +551,7 @@ pub(crate) fn unstored(error: &Error, setting: &str) -> Phrase {
 /// True if a column depends on the mention alone, and not on the request.
 pub(crate) fn is_stored(origin: &Origin) -> bool {
     match origin {
-        Origin::Aid | Origin::Extra | Origin::AsOf | Origin::Field(_, Scope::Record) => true,
+        Origin::Aid | Origin::Extra | Origin::AsOf | Origin::FirstSeen | Origin::Field(_, Scope::Record) => true,
         Origin::Duration
         | Origin::Timezone
         | Origin::Section
