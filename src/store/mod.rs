@@ -18,6 +18,7 @@ mod bucket;
 mod catalog;
 mod changes;
 mod checksums;
+mod columns;
 mod commit;
 mod compaction;
 mod coverage;
@@ -60,6 +61,7 @@ pub(crate) use self::bucket::objects_of;
 pub(crate) use self::catalog::{Catalog, Owner};
 pub(crate) use self::changes::{Arrivals, Since};
 pub(crate) use self::checksums::{CHANGED, Sums};
+pub(crate) use self::columns::Columns;
 pub use self::compaction::Compacted;
 pub(crate) use self::compaction::Extent;
 pub(crate) use self::coverage::{
@@ -85,7 +87,7 @@ use self::coverage::last_seen;
 use self::files::{FILTERS, FileReader, Layout};
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::location::Location;
-use crate::profile::{ColumnSpec, Origin, Scope};
+use crate::profile::{Origin, Scope};
 use crate::request::{CLOCK_SKEW, RequestKey};
 
 /// Name in the catalog of the time by which the service's clock is ahead of ours, in seconds.
@@ -470,39 +472,6 @@ impl Store {
             }
         }
         None
-    }
-
-    /// Names of the columns that a file of this version has as they are today. A column of the same name and another
-    /// type is another column.
-    pub(crate) fn readable(&self, version: i64) -> Result<Vec<String>> {
-        let today = self.catalog.columns_of(self.catalog.schema())?;
-        if version == self.catalog.schema() {
-            return Ok(today.into_iter().map(|column| column.name).collect());
-        }
-        let then = self.catalog.columns_of(version)?;
-        let same = |id: i64| then.iter().any(|column| column.id == id);
-        Ok(today.into_iter().filter(|column| same(column.id)).map(|column| column.name).collect())
-    }
-
-    /// True if files of this version have these columns, as they are today.
-    pub(crate) fn has_columns(&self, version: i64, columns: &[&ColumnSpec]) -> Result<bool> {
-        if version == self.catalog.schema() {
-            return Ok(true);
-        }
-        let readable = self.readable(version)?;
-        // What belongs to no column depends on all columns of the profile.
-        let is_own = |name: &String| name == FIRST_SEEN && self.layout.first_seen.is_some();
-        let same_names = readable.iter().filter(|name| !is_own(name)).count();
-        let today = self.layout.schema.fields().iter().filter(|field| !is_own(field.name())).count();
-        let then = self.catalog.columns_of(version)?;
-        let then = then.iter().filter(|column| !(column.source.is_empty() && is_own(&column.name))).count();
-        let same = same_names == today && same_names == then;
-        Ok(columns.iter().all(|column| match column.origin {
-            Origin::Extra => same,
-            // Where it is not known, it is NULL.
-            Origin::Aid | Origin::FirstSeen => true,
-            _ => !is_stored(&column.origin) || readable.contains(&column.name),
-        }))
     }
 
     /// Removes files that no region names.

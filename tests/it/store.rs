@@ -1222,9 +1222,49 @@ async fn a_changed_profile_keeps_what_was_read() {
     let visit = shop.at(now() + days(5));
     visit.set("SET savedsearch.freshness = '1h'").await;
     assert_eq!(visit.cost(&sql("id, title")).await, 0);
+    assert_eq!(visit.notes(), Vec::<String>::new());
     // Files that were written before the column was declared lack it, and have its field in `extra`.
-    assert!(visit.cost(&sql("id, platform, extra")).await > 1);
+    let before = visit.simulator.requests();
+    let of_store = sql("count(*) > 100, count(platform), count(*) FILTER (WHERE extra LIKE '%platform%') > 100");
+    let found = rows(&visit.stored.sql(&of_store).await.unwrap().collect().await.unwrap()).concat();
+    assert_eq!((found, visit.simulator.requests() - before), (["true", "0", "true"].map(String::from).to_vec(), 0));
+    let notes = visit.notes();
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("column `platform` is NULL in days that were stored"),
+        "{notes:?}"
+    );
+    assert!(notes[0].contains("savedsearch.store = 'write' reads them again"), "{notes:?}");
+    // NULL decides no rows, so these days are requested.
+    assert!(visit.cost(&format!("{} AND platform IS NOT NULL", sql("id"))).await > 1);
     assert_eq!(visit.cost(&sql("id, platform, extra")).await, 0);
+}
+
+#[tokio::test]
+async fn days_that_lack_a_column_are_read_again_if_that_is_asked_for() {
+    let mut shop = Shop::new();
+    let document = Profile::builtin_document("v4").unwrap();
+    let fewer = document.replace("    { name = \"platform\", type = \"utf8\", at = \"/source/platform\" },\n", "");
+    shop.profile = Profile::parse(&fewer, "fewer").unwrap();
+    let sql = format!("SELECT id, platform, extra FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    shop.at(now() + days(5)).cost(&sql.replace("platform, ", "")).await;
+    shop.profile = Profile::v4();
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.store = 'write'").await;
+    assert!(visit.cost(&sql).await > 1);
+    visit.set("SET savedsearch.store = 'read-write'").await;
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(visit.cost(&sql).await, 0);
+    assert_eq!(visit.notes(), Vec::<String>::new());
+    // A column that may not be NULL is read.
+    let required = document.replace(
+        "{ name = \"platform\", type = \"utf8\", at = \"/source/platform\" }",
+        "{ name = \"code\", type = \"utf8\", null = false, at = \"/id\" }",
+    );
+    assert_ne!(required, document);
+    shop.profile = Profile::parse(&required, "required").unwrap();
+    let other = shop.at(now() + days(5));
+    other.set("SET savedsearch.freshness = '1h'").await;
+    assert!(other.cost(&sql.replace("platform, extra", "code")).await > 1);
 }
 
 /// A step of a history of a service and its store.
