@@ -19,7 +19,7 @@ use crate::profile::Profile;
 #[cfg(feature = "store")]
 use crate::profile::{ColumnSpec, ColumnType, Origin};
 #[cfg(feature = "store")]
-use crate::store::{AS_OF, Owner, Store, is_full};
+use crate::store::{AS_OF, FIRST_SEEN, Owner, Store, has_first_seen, is_full};
 
 /// Builder of a [`Connection`].
 #[derive(Debug)]
@@ -197,7 +197,7 @@ impl ConnectionBuilder {
             None => Arc::new(Network::try_new(limits, &base_url)?),
         };
         #[cfg(feature = "store")]
-        let profile = if location.is_some() { with_as_of(profile) } else { profile };
+        let profile = if location.is_some() { with_times_of_reads(profile) } else { profile };
         let client = Client::try_new(ClientSpec {
             base_url,
             key,
@@ -244,12 +244,15 @@ impl ConnectionBuilder {
     }
 }
 
-/// Returns the profile with a column of mentions for the instant at which they were read.
+/// Returns the profile with columns of mentions for the instants at which they were read, and at which the store first saw them.
 #[cfg(feature = "store")]
-fn with_as_of(mut profile: Profile) -> Profile {
+fn with_times_of_reads(mut profile: Profile) -> Profile {
     let mentions = &mut profile.tables.mentions;
     if mentions.column(AS_OF).is_none() {
         mentions.columns.push(ColumnSpec::new(AS_OF, ColumnType::Timestamp, Origin::AsOf).nullable());
+    }
+    if has_first_seen(mentions) && mentions.column(FIRST_SEEN).is_none() {
+        mentions.columns.push(ColumnSpec::new(FIRST_SEEN, ColumnType::Timestamp, Origin::FirstSeen).nullable());
     }
     profile
 }

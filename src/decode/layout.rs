@@ -84,7 +84,7 @@ impl Layout {
             Origin::Aid => Source::Aid,
             Origin::Duration => Source::Duration,
             Origin::Timezone => Source::Timezone,
-            Origin::AsOf | Origin::Kinds => Source::Later,
+            Origin::AsOf | Origin::FirstSeen | Origin::Kinds => Source::Later,
             Origin::Section | Origin::Rank | Origin::Extra if wanted => Source::Row(self.build_of(table, column)),
             _ => return None,
         })

@@ -188,6 +188,9 @@ pub enum Origin {
     /// Instant by the service's clock at which the row was read. No profile declares such a column: connections with a
     /// store have one.
     AsOf,
+    /// Instant by the service's clock at which a store first saw the row; NULL in a row that does not come from the store. No
+    /// profile declares such a column: connections with a store have one.
+    FirstSeen,
 }
 
 /// Starting point of a pointer.

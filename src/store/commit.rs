@@ -1,6 +1,6 @@
 //! Commits days that were read: they replace the regions whose days they share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::coverage::{is_credible, overlap};
-use super::filling::NewRegion;
+use super::filling::{NewRegion, ReadDays};
 use super::region::{DataFile, Day, Region, Subject};
 use super::storage::Storage;
 use super::{ATTEMPTS, Catalog, Store};
@@ -20,7 +20,7 @@ impl Store {
     pub(super) fn commit(
         &self,
         subject: &Subject,
-        new_regions: Vec<NewRegion>,
+        ReadDays { new_regions, without }: ReadDays,
         as_of: DateTime<Utc>,
         keeps_deleted: bool,
     ) -> Result<()> {
@@ -34,7 +34,7 @@ impl Store {
             return Ok(());
         }
         let new: Vec<Region> = new_regions.into_iter().map(|region| region.region(as_of)).collect();
-        let done = self.try_commit(subject, &new, as_of, keeps_deleted);
+        let done = self.try_commit(subject, &new, &without, as_of, keeps_deleted);
         if done.is_err() && self.catalog.is_shared() {
             // The server may have committed: files that it does not name are removed later.
             return done.map(drop);
@@ -46,11 +46,12 @@ impl Store {
         done.map(|_| ())
     }
 
-    /// Returns the paths of the files that became a part of the store.
+    /// Returns the paths of the files that became a part of the store. `without`: identities of regions that have none of the mentions.
     fn try_commit(
         &self,
         subject: &Subject,
         read: &[Region],
+        without: &HashSet<i64>,
         as_of: DateTime<Utc>,
         keeps_deleted: bool,
     ) -> Result<Vec<String>> {
@@ -75,7 +76,7 @@ impl Store {
             let replaced: Vec<i64> =
                 groups.iter().flat_map(|(old, _)| old.iter().filter_map(|region| region.id)).collect();
             let mut written = Written::to(&self.catalog);
-            let Some(stamps) = self.stamps_of(subject, &known, &groups)? else { continue };
+            let Some(stamps) = self.stamps_of(subject, &known, &groups, without)? else { continue };
             let stamped = |region: &Region| {
                 let stamps = stamps.get(&region.days.start).map(Arc::clone);
                 Region { stamps, ..region.clone() }

@@ -7,6 +7,9 @@
 //! A merge reads its files and writes as much again. Readers of the old files are not disturbed, because these stay for the
 //! grace period. Regions that another process replaces meanwhile stay replaced; their rows in the new file are then named by
 //! a delete file. Adjacent regions of a month of the past become one. Filtered regions share files only with their own kind.
+//!
+//! Of the processes that share a store, the one with the lease merges. Its commit compares the lease, so that a process which was
+//! stopped for longer than its lease moves nothing that the next one has read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -20,8 +23,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::catalog::{Change, FileColumn};
 use super::coverage::{day_of, last_seen, settled_days};
 use super::files::{FileReader, FileWriter, Layout, Size, corrupt};
-use super::filling::{DAILY, month_of};
+use super::filling::{DAILY, blocking, month_of};
 use super::index::Indexed;
+use super::lease::{Leased, Work};
 use super::region::{DataFile, Day, Region, Rows, Subject};
 use super::{Store, Written};
 use crate::error::{Error, ErrorKind, Result};
@@ -103,16 +107,25 @@ impl Store {
         Ok(compacted)
     }
 
-    /// Merges tiny files if there are many of them, so that a store which only queries fill does not consist of them. Those of a store of
-    /// several machines are left to synchronizations, of which one at a time merges.
-    pub(super) fn merge_tiny(&self, now: DateTime<Utc>, settling: TimeDelta) -> Result<()> {
-        if self.is_shared() || self.catalog.files_below(TINY)? <= MANY as u64 {
+    /// Merges tiny files if there are many of them, so that a store which only queries fill does not consist of them. Of the processes
+    /// that share a store, one at a time merges.
+    pub(super) async fn merge_tiny(self: &Arc<Self>, now: DateTime<Utc>, settling: TimeDelta) -> Result<()> {
+        let store = Arc::clone(self);
+        let tiny = blocking(move || store.catalog.files_below(TINY)).await?;
+        if tiny <= MANY as u64 {
             return Ok(());
         }
-        // Of queries that end together, one merges.
-        let Ok(_merging) = self.merging.try_lock() else { return Ok(()) };
-        self.compact(now, settling, Extent::Tiny)?;
-        self.update_indexes().map(drop)
+        let Leased::Here(lease) = self.lease(&Work::Merge).await? else { return Ok(()) };
+        let store = Arc::clone(self);
+        let merged = blocking(move || {
+            // Of queries that end together, one merges.
+            let Ok(_merging) = store.merging.try_lock() else { return Ok(()) };
+            store.compact(now, settling, Extent::Tiny)?;
+            store.update_indexes().map(drop)
+        });
+        let merged = merged.await;
+        lease.release().await;
+        merged
     }
 
     /// Returns all regions in the order of saved search and time, in groups that may share files.
@@ -266,7 +279,7 @@ impl Merging<'_> {
         }
         let changes =
             changes.iter().map(|(subject, (replaced, with))| Change { subject, replaced, with, deletions: None });
-        let made = self.store.catalog.replace_all(&changes.collect::<Vec<_>>())?;
+        let made = self.store.catalog.move_all(&changes.collect::<Vec<_>>())?;
         if made.contains(&true) {
             written.keep();
         }

@@ -25,6 +25,7 @@ use sha2::{Digest, Sha256};
 
 use super::catalog::{Catalog, FileColumn};
 use super::checksums::{CHANGED, CheckedFile, Summing};
+use super::first_seen::FIRST_SEEN;
 use super::region::{DataFile, Day};
 use super::storage::{NewFile, Storage};
 use crate::decode::data_type;
@@ -57,6 +58,8 @@ pub(crate) struct Layout {
     pub(crate) time: usize,
     /// Position of the id column, if mentions have ids.
     pub(crate) id: Option<usize>,
+    /// Position of the store's own column `first_seen`; `None` in a version without it.
+    pub(super) first_seen: Option<usize>,
     /// Version of the columns in the catalog.
     version: i64,
 }
@@ -81,7 +84,9 @@ impl Layout {
         let missing = |_| Error::new(ErrorKind::Store, format!("the store has no column `{time}`"));
         let time = schema.index_of(time).map_err(missing)?;
         let id = id.and_then(|id| schema.index_of(id).ok());
-        Ok(Self { schema: Arc::new(schema), time, id, version })
+        // The one of a profile has a source.
+        let first_seen = columns.iter().position(|column| column.name == FIRST_SEEN && column.source.is_empty());
+        Ok(Self { schema: Arc::new(schema), time, id, first_seen, version })
     }
 
     /// Returns the columns of the layout from a batch that has them by name; missing ones are NULL.
@@ -413,7 +418,22 @@ pub(crate) fn read_rows(
     file: &DataFile,
     rows: &[Range<u64>],
 ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
-    let (batches, path) = (open(catalog, path, None, rows, file.rows)?, path.to_owned());
+    read_columns(catalog, path, file, rows, None)
+}
+
+/// Opens a file, and returns some columns of some of its rows, which are in order, in batches; `None`: all columns. Those that the file
+/// does not have are left out.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if it is missing or not a Parquet file.
+pub(crate) fn read_columns(
+    catalog: &Catalog,
+    path: &Path,
+    file: &DataFile,
+    rows: &[Range<u64>],
+    columns: Option<&[&str]>,
+) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+    let (batches, path) = (open(catalog, path, columns, rows, file.rows)?, path.to_owned());
     Ok(batches.map(move |batch| batch.map_err(|error| corrupt(&path, &error))))
 }
 
@@ -518,7 +538,8 @@ pub(crate) fn write_deletes(storage: &Storage, folder: &Path, of: &str, rows: &[
     let field = |(name, kind, id): (&str, DataType, i64)| {
         Field::new(name, kind, false).with_metadata([(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string())].into())
     };
-    let layout = Layout { schema: Arc::new(Schema::new(DELETES.map(field).to_vec())), time: 0, id: None, version: 0 };
+    let schema = Arc::new(Schema::new(DELETES.map(field).to_vec()));
+    let layout = Layout { schema, time: 0, id: None, first_seen: None, version: 0 };
     let positions = rows.iter().cloned().flatten().filter_map(|at| i64::try_from(at).ok());
     let positions: Int64Array = positions.collect();
     let of = StringArray::from(vec![of; positions.len()]);

@@ -4,7 +4,7 @@
 //! Each page is written by work of its own on a thread for blocking work, and no thread is held while the task waits for pages: a
 //! query whose rows nobody reads may wait for long. So the number of reads at a time is limited by no number of threads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use super::coverage::{day_of, overlap, span_of};
 use super::files::{self, AID, AS_OF, FILTERS, FileWriter, Layout, Size};
+use super::first_seen::Seen;
 use super::region::{DataFile, Day, Region, Rows, Subject};
 use super::{FromStore, Regions, Store};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,7 +41,7 @@ pub(crate) struct Filling {
     keeps_deleted: bool,
     settling: TimeDelta,
     pages: Sender<Arriving>,
-    writing: JoinHandle<Result<Vec<NewRegion>>>,
+    writing: JoinHandle<Result<ReadDays>>,
 }
 
 /// A message to the writing task.
@@ -50,6 +51,14 @@ enum Arriving {
     Page(RecordBatch),
     /// The end of the read, with the days whose mentions have all arrived, in order of time; `None`: all days.
     End(Option<Vec<Range<Day>>>),
+}
+
+/// Days that were read into files.
+#[derive(Debug, Default)]
+pub(crate) struct ReadDays {
+    pub(crate) new_regions: Vec<NewRegion>,
+    /// Identities of stored regions that have none of their mentions.
+    pub(crate) without: HashSet<i64>,
 }
 
 /// Days that become a region.
@@ -99,24 +108,22 @@ impl Filling {
         let Self { store, subject, as_of, keeps_deleted, settling, pages, writing } = self;
         // If the task has failed, its error follows.
         let _ = pages.send(Arriving::End(complete)).await;
-        let new_regions = writing.await.map_err(aborted)??;
-        let counts = new_regions
+        let read = writing.await.map_err(aborted)??;
+        let counts = read
+            .new_regions
             .iter()
             .flat_map(|new_region| new_region.days.clone().zip(new_region.counts.iter().copied()))
             .collect();
-        let stored = move || -> Result<()> {
-            store.commit(&subject, new_regions, as_of, keeps_deleted)?;
-            // The days are stored, whether files can be merged or not.
-            let _ = store.merge_tiny(as_of, settling);
-            Ok(())
-        };
-        blocking(stored).await?;
+        let merging = Arc::clone(&store);
+        blocking(move || store.commit(&subject, read, as_of, keeps_deleted)).await?;
+        // The days are stored, whether files can be merged or not.
+        let _ = merging.merge_tiny(as_of, settling).await;
         Ok(counts)
     }
 }
 
 /// Writes pages as they arrive.
-async fn written(mut writer: Writer, mut arriving: Receiver<Arriving>) -> Result<Vec<NewRegion>> {
+async fn written(mut writer: Writer, mut arriving: Receiver<Arriving>) -> Result<ReadDays> {
     while let Some(message) = arriving.recv().await {
         match message {
             Arriving::Page(page) => {
@@ -132,7 +139,7 @@ async fn written(mut writer: Writer, mut arriving: Receiver<Arriving>) -> Result
     // The read has ended early: dropping the writer removes its files.
     blocking(move || {
         drop(writer);
-        Ok(Vec::new())
+        Ok(ReadDays::default())
     })
     .await
 }
@@ -232,11 +239,13 @@ impl Writer {
             let as_of = TimestampMicrosecondArray::from_value(self.as_of.timestamp_micros(), page.num_rows());
             Arc::new(as_of.with_timezone("UTC")) as ArrayRef
         };
-        let columns = page.schema_ref().fields().iter().zip(page.columns());
-        let columns = columns.map(|(field, column)| match field.name().as_str() {
+        let columns = page.schema_ref().fields().iter().zip(page.columns()).enumerate();
+        let columns = columns.map(|(at, (field, column))| match field.name().as_str() {
             AID => text(&self.subject.aid),
             FILTERS => text(&self.subject.filters.to_json()),
             AS_OF => as_of(),
+            // Until it is known whether the store has it already.
+            _ if self.layout.first_seen == Some(at) => as_of(),
             _ => Arc::clone(column),
         });
         RecordBatch::try_new(page.schema(), columns.collect())
@@ -289,7 +298,7 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(mut self, complete: Option<&[Range<Day>]>) -> Result<Vec<NewRegion>> {
+    fn finish(mut self, complete: Option<&[Range<Day>]>) -> Result<ReadDays> {
         for (day, file) in std::mem::take(&mut self.open) {
             let file = file.finish()?;
             self.new_regions.entry(day).and_modify(|new_region| new_region.files.push(file));
@@ -297,6 +306,7 @@ impl Writer {
         if let Some(complete) = complete {
             self.retain(complete)?;
         }
+        let seen = self.seen()?;
         let (storage, folder) = (self.store.catalog.storage(), self.store.folder(&self.subject));
         let known = match self.renews {
             true => self.store.regions(&self.subject.aid)?,
@@ -314,28 +324,34 @@ impl Writer {
                 self.store.remove(&self.subject, &new_region.files);
                 new_region.files = sorted.into_iter().collect();
             }
+            let same = self.store.same_counts(&self.subject, &known, new_region, self.as_of);
             if let [file] = new_region.files.as_slice()
-                && let Some(region) = self.store.same_counts(&self.subject, &known, new_region, self.as_of)
+                && (same.is_some() || !seen.is_empty())
             {
                 let read = files::read(&self.store.catalog, &folder.join(&file.path), file)?;
                 let read: Vec<_> = read.iter().map(|batch| self.layout.arrange(batch)).collect::<Result<_>>()?;
-                if self.store.has_same(&self.subject, region, &read) {
+                if let Some(region) = same.filter(|region| self.store.has_same(&self.subject, region, &read)) {
                     self.store.remove(&self.subject, &new_region.files);
                     new_region.files.clear();
                     new_region.unchanged = region.id;
                     continue;
+                }
+                if let Some(file) = seen.written(&self.store, &self.subject, &self.layout, &new_region.days, read)? {
+                    self.store.remove(&self.subject, &new_region.files);
+                    new_region.files = vec![file];
                 }
             }
             let rows = match std::mem::take(&mut new_region.buffered) {
                 buffered if buffered.is_empty() => continue,
                 buffered => self.layout.sorted(&buffered)?,
             };
-            if let Some(region) = self.store.same_counts(&self.subject, &known, new_region, self.as_of)
+            if let Some(region) = same
                 && self.store.has_same(&self.subject, region, std::slice::from_ref(&rows))
             {
                 new_region.unchanged = region.id;
                 continue;
             }
+            let rows = seen.applied(&self.store, &self.layout, &rows)?.unwrap_or(rows);
             let file = match &mut small {
                 Some(file) => file,
                 None => small.insert(FileWriter::create(
@@ -357,7 +373,15 @@ impl Writer {
                 _ => new_region.files.pop().map(|file| Rows { file: Arc::new(file), first: 0 }),
             };
         }
-        Ok(new_regions)
+        Ok(ReadDays { new_regions, without: seen.without })
+    }
+
+    /// Returns what the store has of the mentions already.
+    fn seen(&self) -> Result<Seen> {
+        let new = || self.new_regions.values();
+        let days: Vec<Range<Day>> = new().map(|new_region| new_region.days.clone()).collect();
+        let (buffered, files) = (new().flat_map(|new| &new.buffered), new().flat_map(|new| &new.files));
+        self.store.seen(&self.subject, &days, buffered, files)
     }
 
     /// Removes all days but these, and their mentions. Of a region that has several of their ranges, the longest one stays.

@@ -18,6 +18,7 @@ mod bucket;
 mod catalog;
 mod changes;
 mod checksums;
+mod columns;
 mod commit;
 mod compaction;
 mod coverage;
@@ -26,6 +27,7 @@ mod erasure;
 mod export;
 mod files;
 mod filling;
+mod first_seen;
 mod in_flight;
 mod index;
 mod lease;
@@ -59,6 +61,7 @@ pub(crate) use self::bucket::objects_of;
 pub(crate) use self::catalog::{Catalog, Owner};
 pub(crate) use self::changes::{Arrivals, Since};
 pub(crate) use self::checksums::{CHANGED, Sums};
+pub(crate) use self::columns::Columns;
 pub use self::compaction::Compacted;
 pub(crate) use self::compaction::Extent;
 pub(crate) use self::coverage::{
@@ -68,6 +71,7 @@ pub use self::erasure::{Erase, Erased};
 pub use self::export::{Export, Exported};
 pub(crate) use self::files::{AID, AS_OF, NO_SPACE, is_full, retyped, unreadable};
 pub(crate) use self::filling::{Filling, blocking, month_of};
+pub(crate) use self::first_seen::{FIRST_SEEN, has_first_seen};
 pub(crate) use self::in_flight::{InFlight, Reading};
 pub use self::index::Indexed;
 pub(crate) use self::index::Search;
@@ -83,7 +87,7 @@ use self::coverage::last_seen;
 use self::files::{FILTERS, FileReader, Layout};
 use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
 use crate::location::Location;
-use crate::profile::{ColumnSpec, Origin, Scope};
+use crate::profile::{Origin, Scope};
 use crate::request::{CLOCK_SKEW, RequestKey};
 
 /// Name in the catalog of the time by which the service's clock is ahead of ours, in seconds.
@@ -470,34 +474,6 @@ impl Store {
         None
     }
 
-    /// Names of the columns that a file of this version has as they are today. A column of the same name and another
-    /// type is another column.
-    pub(crate) fn readable(&self, version: i64) -> Result<Vec<String>> {
-        let today = self.catalog.columns_of(self.catalog.schema())?;
-        if version == self.catalog.schema() {
-            return Ok(today.into_iter().map(|column| column.name).collect());
-        }
-        let then = self.catalog.columns_of(version)?;
-        let same = |id: i64| then.iter().any(|column| column.id == id);
-        Ok(today.into_iter().filter(|column| same(column.id)).map(|column| column.name).collect())
-    }
-
-    /// True if files of this version have these columns, as they are today.
-    pub(crate) fn has_columns(&self, version: i64, columns: &[&ColumnSpec]) -> Result<bool> {
-        if version == self.catalog.schema() {
-            return Ok(true);
-        }
-        let readable = self.readable(version)?;
-        // What belongs to no column depends on all columns.
-        let same = readable.len() == self.layout.schema.fields().len()
-            && self.catalog.columns_of(version)?.len() == readable.len();
-        Ok(columns.iter().all(|column| match column.origin {
-            Origin::Extra => same,
-            Origin::Aid => true,
-            _ => !is_stored(&column.origin) || readable.contains(&column.name),
-        }))
-    }
-
     /// Removes files that no region names.
     fn remove<'f>(&self, subject: &Subject, files: impl IntoIterator<Item = &'f DataFile>) {
         for file in files {
@@ -544,7 +520,7 @@ pub(crate) fn unstored(error: &Error, setting: &str) -> Phrase {
 /// True if a column depends on the mention alone, and not on the request.
 pub(crate) fn is_stored(origin: &Origin) -> bool {
     match origin {
-        Origin::Aid | Origin::Extra | Origin::AsOf | Origin::Field(_, Scope::Record) => true,
+        Origin::Aid | Origin::Extra | Origin::AsOf | Origin::FirstSeen | Origin::Field(_, Scope::Record) => true,
         Origin::Duration
         | Origin::Timezone
         | Origin::Section

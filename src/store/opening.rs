@@ -10,7 +10,7 @@ use savedsearch_clock::Clock;
 use super::access::{self, inaccessible};
 use super::catalog::{Access, FileColumn, StoredColumn};
 use super::files::{self, FILTERS, Layout};
-use super::{AHEAD, AID, AS_OF, Catalog, Owner, Store, is_stored};
+use super::{AHEAD, AID, AS_OF, Catalog, FIRST_SEEN, Owner, Store, has_first_seen, is_stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::private_folder;
 use crate::location::{CatalogUrl, Location};
@@ -130,13 +130,17 @@ fn prepared(location: &Location) -> Result<Location> {
 /// Columns of the files of mentions.
 fn stored_columns(mentions: &TableSpec) -> Vec<StoredColumn> {
     let own = |name: &str, kind| StoredColumn { name: name.to_owned(), kind, source: String::new() };
-    let of_mentions = |column: &&ColumnSpec| is_stored(&column.origin) && ![AID, AS_OF].contains(&column.name.as_str());
+    let is_own =
+        |column: &ColumnSpec| [AID, AS_OF].contains(&column.name.as_str()) || column.origin == Origin::FirstSeen;
+    let of_mentions = |column: &&ColumnSpec| is_stored(&column.origin) && !is_own(column);
     let columns = mentions.columns.iter().filter(of_mentions).map(|column| StoredColumn {
         name: column.name.clone(),
         kind: column.kind,
         source: source_of(mentions, column),
     });
-    [own(AID, ColumnType::Utf8)].into_iter().chain(columns).chain([own(AS_OF, ColumnType::Timestamp)]).collect()
+    let times = [Some(AS_OF), has_first_seen(mentions).then_some(FIRST_SEEN)].into_iter().flatten();
+    let times = times.map(|name| own(name, ColumnType::Timestamp));
+    [own(AID, ColumnType::Utf8)].into_iter().chain(columns).chain(times).collect()
 }
 
 /// Everything in the profile that decides the values of a column of mentions, except its type. Keys other than `at`, `from` and

@@ -8,11 +8,11 @@
 //! rows to other files or regions moves their stamps as well, so that compaction changes nothing of them.
 //!
 //! A mention *arrives* if the store did not have it before. It *changes* if its day is read again with other values in any
-//! column but `as_of`, or if it moves to another day. Days whose file was lost or damaged count as days that the store did not
+//! column but `as_of` and `first_seen`, or if it moves to another day. Days whose file was lost or damaged count as days that the store did not
 //! have, because nothing can be compared with them. If a day is read again with the same mentions, no file is written: its rows
 //! and stamps stay, and the catalog records the time of the read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use super::catalog::Catalog;
 use super::coverage::is_credible;
 use super::files::{self, AID, AS_OF};
 use super::filling::NewRegion;
+use super::first_seen::FIRST_SEEN;
 use super::region::{Day, Filters, Region, Subject};
 use super::{Readers, Store, only};
 use crate::error::{Error, ErrorKind, Result};
@@ -243,12 +244,14 @@ impl Catalog {
 
 impl Store {
     /// Returns the stamps of the mentions of new regions, by their first days; `None` if another process has replaced regions.
-    /// The replaced regions have stamps. `known`: all regions of the saved search.
+    /// The replaced regions have stamps. `known`: all regions of the saved search; `without`: identities of those that have none of
+    /// the mentions.
     pub(super) fn stamps_of(
         &self,
         subject: &Subject,
         known: &[Region],
         groups: &[Group<'_>],
+        without: &HashSet<i64>,
     ) -> Result<Option<BTreeMap<Day, Arc<Stamps>>>> {
         let mut stamps = BTreeMap::new();
         if !subject.filters.is_empty() {
@@ -291,7 +294,8 @@ impl Store {
         }
         let replaced: Vec<Option<i64>> = groups.iter().flat_map(|(old, _)| old).map(|region| region.id).collect();
         let staying = groups.iter().flat_map(|(old, _)| old).flat_map(|region| region.parts(|day| !is_new(day)));
-        let others = known.iter().filter(|region| !replaced.contains(&region.id)).cloned();
+        let has_some = |region: &&Region| region.id.is_none_or(|id| !without.contains(&id));
+        let others = known.iter().filter(|region| !replaced.contains(&region.id)).filter(has_some).cloned();
         if !self.mark_moved(subject, staying.chain(others), arriving, &mut all)? {
             return Ok(None);
         }
@@ -405,12 +409,14 @@ impl Store {
             let rest: Vec<&String> = rest.collect();
             names.retain(|name| !rest.contains(&name));
         }
-        names.retain(|name| ![AID, AS_OF].contains(&name.as_str()));
+        // Times of reads. A column `first_seen` of the profile is one of the mentions.
+        let own = if self.layout.first_seen.is_some() { FIRST_SEEN } else { AS_OF };
+        names.retain(|name| ![AID, AS_OF, own].contains(&name.as_str()));
         Ok(names)
     }
 
     /// Returns the ids of mentions. One without an id is known by its values.
-    fn keys(&self, batch: &RecordBatch) -> Result<Vec<String>> {
+    pub(super) fn keys(&self, batch: &RecordBatch) -> Result<Vec<String>> {
         let failed = |error: arrow::error::ArrowError| Error::new(ErrorKind::Store, error.to_string());
         let ids = match self.layout.id {
             Some(id) => files::texts(batch.column(id)).map_err(failed)?,

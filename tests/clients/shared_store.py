@@ -7,6 +7,7 @@ With a command, it runs that instead, over a database and a bucket of its own, w
 environment variable SAVEDSEARCH, the packages of ducklake.py and those that are imported here, and PostgreSQL's programs.
 """
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -268,6 +269,30 @@ def check(shared, seed):
     print(f"shared store: {len(everything)} days agree; synchronizations: {done} done, {killed} killed (SHARED_SEED={seed})")
 
 
+def merged(shared):
+    """Two servers fill a store by queries for single days. They merge tiny files, one of them at a time."""
+    everything = expected(shared)
+    with shared.server() as first, shared.server() as second:
+
+        def fill(address, days):
+            with psycopg.connect(address, autocommit=True) as connection:
+                for aid, day in days:
+                    sql = f"SELECT id FROM mentions WHERE aid = '{aid}' AND published_at::date = '{day}'"
+                    assert len(connection.execute(sql).fetchall()) == everything[aid, day], (aid, day)
+
+        days = sorted(everything)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(fill, [first, second], [days[::2], days[1::2]]))
+    with shared.database.connect(shared.name) as catalog:
+        of_mentions = "SELECT count(*) FROM ducklake_data_file WHERE table_id = 1"
+        (written,) = catalog.execute(of_mentions).fetchone()
+        (current,) = catalog.execute(f"{of_mentions} AND end_snapshot IS NULL").fetchone()
+    assert written > len(days) > 80 and current <= 70, f"{len(days)} days, {written} files, {current} of them current"
+    assert shared.by_day() == everything, "DuckDB reads other rows after queries have merged files"
+    shared.run("store", "verify")
+    print(f"shared store: queries for {len(days)} days left {current} of {written} files")
+
+
 def refused(shared):
     """Another catalog must not take over the files, and a bucket needs a catalog."""
     commands = [
@@ -295,6 +320,7 @@ def main():
         shared = Shared(database, bucket, "shared")
         check(shared, int(os.environ.get("SHARED_SEED", random.randrange(1 << 32))))
         refused(shared)
+        merged(Shared(database, bucket, "merged"))
     return 0
 
 

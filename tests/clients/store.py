@@ -63,7 +63,7 @@ def main():
         numbers = [sum(by_day(folder, version).values()) for (version,) in versions[1:]]
         assert numbers == sorted(numbers) and numbers[-1] == sum(all_mentions.values())
         # The rows stay where they are read from: before and after files are merged, and when a few rows of one are replaced.
-        columns = "count(*), count(DISTINCT id), sum(reach), min(title), max(as_of)"
+        columns = "count(*), count(DISTINCT id), sum(reach), min(title), max(as_of), count(first_seen), max(first_seen)"
         by_aid = f"SELECT aid, {columns} FROM store.mentions GROUP BY aid ORDER BY aid"
         rows = ducklake.attach(folder).execute(by_aid).fetchall()
         savedsearch(folder, "store", "compact")

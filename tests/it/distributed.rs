@@ -238,6 +238,30 @@ async fn a_plan_that_is_not_spread_names_the_reason() {
     assert!(!other.contains("on the server alone"), "{other}");
 }
 
+/// Forms that plans for workers cannot have, or had wrong rows for.
+#[tokio::test(flavor = "multi_thread")]
+async fn concatenations_windows_of_texts_and_scalar_subqueries_are_spread_or_run_on_the_server() {
+    let (shop, visit) = filled().await;
+    let cluster = Cluster::over(shop.folder.path()).await;
+    let context = cluster.session(&visit.stored);
+    for sql in [
+        "SELECT language || '-' || source AS pair, count(DISTINCT id) FROM mentions WHERE {} GROUP BY 1 ORDER BY 1",
+        "SELECT id, lag(title) OVER (PARTITION BY aid ORDER BY published_at, id), \
+         first_value(language || '') OVER (PARTITION BY source ORDER BY published_at DESC, id) \
+         FROM mentions WHERE {} ORDER BY id",
+        "SELECT language, count(DISTINCT id) FROM mentions \
+         WHERE {} AND reach > (SELECT avg(reach) FROM mentions WHERE {}) GROUP BY 1 ORDER BY 1",
+    ] {
+        let sql = over_a_quarter(sql);
+        let explained = plan(&context, &sql).await;
+        let (spread, alone) = (explained.contains("SpreadExec"), explained.contains("\nruns on the server alone: "));
+        assert!(spread != alone, "{sql}\n{explained}");
+        let expected = ask(&visit.stored, &sql).await;
+        assert!(expected.len() > 1, "{sql}");
+        assert_eq!(ask(&context, &sql).await, expected, "{sql}\n{explained}");
+    }
+}
+
 /// Runs a query that may fail because of a worker.
 async fn attempt(context: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>, Error> {
     let rows_of = async { context.sql(sql).await?.collect().await };

@@ -486,6 +486,108 @@ async fn a_row_tells_when_it_was_read() {
     assert_eq!(rows(&later.stored.sql(&since).await.unwrap().collect().await.unwrap()).concat(), ["0"]);
 }
 
+#[tokio::test]
+async fn a_row_tells_when_its_mention_was_first_seen() {
+    let mut shop = Shop::new();
+    let of = |columns: &str, aid: &str| {
+        format!("SELECT {columns} FROM mentions WHERE aid = '{aid}' AND {QUARTER} GROUP BY 1 ORDER BY 1")
+    };
+    let seen = async |visit: &Visit, aid: &str| {
+        visit.set("SET savedsearch.store = 'read-write'").await;
+        visit.set("SET savedsearch.freshness = '1h'").await;
+        let before = visit.simulator.requests();
+        let sql = of("first_seen, count(*)", aid);
+        let seen = rows(&visit.stored.sql(&sql).await.unwrap().collect().await.unwrap());
+        assert_eq!(visit.simulator.requests(), before, "all rows are stored");
+        seen.into_iter().map(|row| (row[0].clone(), row[1].parse().unwrap())).collect::<Vec<(String, u64)>>()
+    };
+    let all = |aid: &str| format!("SELECT id, title FROM mentions WHERE aid = '{aid}' AND {QUARTER}");
+    let at = |day: u32| format!("2026-07-{day:02}T12:00:00Z");
+    let visit = shop.at(now() + days(5));
+    let service = rows(&visit.stored.sql(&of("first_seen", BIG)).await.unwrap().collect().await.unwrap());
+    assert_eq!(service, [["NULL"]], "these rows are not from the store");
+    let first = seen(&visit, BIG).await;
+    assert_eq!((first.len(), &first[0].0), (1, &at(6)));
+    let count = first[0].1;
+    // One arrives on a settled day, and one is deleted, so that their days are read again.
+    shop.arrive(BIG, "late", now() - days(20) - TimeDelta::hours(3));
+    shop.delete_before(BIG, now() - days(40));
+    let later = shop.at(now() + days(6));
+    assert!(later.cost(&all(BIG)).await > 1);
+    let expected = [(at(6), count - 1), (at(7), 1)];
+    assert_eq!(seen(&later, BIG).await, expected);
+    // Also if all days are read again, and their rows are moved to other files.
+    let last = shop.at(now() + days(7));
+    last.set("SET savedsearch.store = 'write'").await;
+    last.cost(&all(BIG)).await;
+    assert_eq!(seen(&last, BIG).await, expected);
+    last.connection.compact_store().unwrap();
+    assert_eq!(seen(&last, BIG).await, expected);
+    let kept = shop.at(now() + days(7));
+    kept.connection.erase_stored(None, &Erase::Before("2026-04-10".parse().unwrap())).unwrap();
+    kept.cost(&all(BIG)).await;
+    let again: u64 = seen(&kept, BIG).await.iter().filter(|(time, _)| *time == at(8)).map(|(_, count)| count).sum();
+    let removed =
+        format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND published_at < '2026-04-10' AND {QUARTER}");
+    let removed = rows(&kept.plain.sql(&removed).await.unwrap().collect().await.unwrap()).concat();
+    assert_eq!(removed, [again.to_string()], "days that were removed are seen for the first time again");
+    assert_eq!(kept.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+/// A read with a condition is the first one as well.
+#[tokio::test]
+async fn a_mention_that_was_read_with_a_condition_was_seen_then() {
+    let shop = Shop::new();
+    let of =
+        |columns: &str, rest: &str| format!("SELECT {columns} FROM mentions WHERE aid = '{OTHER}' AND {QUARTER}{rest}");
+    let english = " AND language = 'en'";
+    shop.at(now() + days(5)).cost(&of("id, title", english)).await;
+    let later = shop.at(now() + days(6));
+    later.cost(&of("id, title", "")).await;
+    later.set("SET savedsearch.freshness = '1h'").await;
+    let sql = of("language = 'en' AS english, first_seen", " GROUP BY 1, 2 ORDER BY 1, 2");
+    let found = rows(&later.stored.sql(&sql).await.unwrap().collect().await.unwrap());
+    let of_english: Vec<&Vec<String>> = found.iter().filter(|row| row[0] == "true").collect();
+    assert_eq!(of_english, [&["true", "2026-07-06T12:00:00Z"]]);
+    assert!(
+        found.iter().all(|row| row[0] == "true" || row[1] == "2026-07-07T12:00:00Z") && found.len() > 1,
+        "{found:?}"
+    );
+}
+
+/// Stores of earlier versions have no such column, nor has one whose profile has a column of this name.
+#[tokio::test]
+async fn days_without_first_seen_have_null_and_cost_no_request() {
+    let mut shop = Shop::new();
+    let document = Profile::builtin_document("v4").unwrap();
+    let own = document.replace("name = \"snippet\"", "name = \"first_seen\"");
+    shop.profile = Profile::parse(&own, "own").unwrap();
+    let visit = shop.at(now() + days(5));
+    let of = |columns: &str| format!("SELECT {columns} FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    visit.cost(&of("id, first_seen")).await;
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(visit.cost(&of("id, first_seen")).await, 0, "the column of the profile");
+    shop.profile = Profile::v4();
+    let count = async |visit: &Visit| {
+        visit.set("SET savedsearch.freshness = '1h'").await;
+        let before = visit.simulator.requests();
+        let sql = of("count(first_seen), count(*) > 100");
+        let found = rows(&visit.stored.sql(&sql).await.unwrap().collect().await.unwrap()).concat();
+        assert_eq!(visit.simulator.requests(), before);
+        found
+    };
+    let upgraded = shop.at(now() + days(5));
+    assert_eq!(count(&upgraded).await, ["0", "true"]);
+    // Nobody knows when the mentions were first seen, also after their days were read again.
+    shop.arrive(BIG, "late", now() - days(20));
+    let later = shop.at(now() + days(5) + TimeDelta::minutes(10));
+    later.set("SET savedsearch.store = 'write'").await;
+    later.cost(&of("id, title")).await;
+    later.set("SET savedsearch.store = 'read-write'").await;
+    assert_eq!(count(&later).await, ["1", "true"]);
+    assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
 /// A month of the past is one region.
 #[tokio::test]
 async fn days_of_a_part_of_a_region_are_confirmed() {
@@ -1120,9 +1222,49 @@ async fn a_changed_profile_keeps_what_was_read() {
     let visit = shop.at(now() + days(5));
     visit.set("SET savedsearch.freshness = '1h'").await;
     assert_eq!(visit.cost(&sql("id, title")).await, 0);
+    assert_eq!(visit.notes(), Vec::<String>::new());
     // Files that were written before the column was declared lack it, and have its field in `extra`.
-    assert!(visit.cost(&sql("id, platform, extra")).await > 1);
+    let before = visit.simulator.requests();
+    let of_store = sql("count(*) > 100, count(platform), count(*) FILTER (WHERE extra LIKE '%platform%') > 100");
+    let found = rows(&visit.stored.sql(&of_store).await.unwrap().collect().await.unwrap()).concat();
+    assert_eq!((found, visit.simulator.requests() - before), (["true", "0", "true"].map(String::from).to_vec(), 0));
+    let notes = visit.notes();
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("column `platform` is NULL in days that were stored"),
+        "{notes:?}"
+    );
+    assert!(notes[0].contains("savedsearch.store = 'write' reads them again"), "{notes:?}");
+    // NULL decides no rows, so these days are requested.
+    assert!(visit.cost(&format!("{} AND platform IS NOT NULL", sql("id"))).await > 1);
     assert_eq!(visit.cost(&sql("id, platform, extra")).await, 0);
+}
+
+#[tokio::test]
+async fn days_that_lack_a_column_are_read_again_if_that_is_asked_for() {
+    let mut shop = Shop::new();
+    let document = Profile::builtin_document("v4").unwrap();
+    let fewer = document.replace("    { name = \"platform\", type = \"utf8\", at = \"/source/platform\" },\n", "");
+    shop.profile = Profile::parse(&fewer, "fewer").unwrap();
+    let sql = format!("SELECT id, platform, extra FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    shop.at(now() + days(5)).cost(&sql.replace("platform, ", "")).await;
+    shop.profile = Profile::v4();
+    let visit = shop.at(now() + days(5));
+    visit.set("SET savedsearch.store = 'write'").await;
+    assert!(visit.cost(&sql).await > 1);
+    visit.set("SET savedsearch.store = 'read-write'").await;
+    visit.set("SET savedsearch.freshness = '1h'").await;
+    assert_eq!(visit.cost(&sql).await, 0);
+    assert_eq!(visit.notes(), Vec::<String>::new());
+    // A column that may not be NULL is read.
+    let required = document.replace(
+        "{ name = \"platform\", type = \"utf8\", at = \"/source/platform\" }",
+        "{ name = \"code\", type = \"utf8\", null = false, at = \"/id\" }",
+    );
+    assert_ne!(required, document);
+    shop.profile = Profile::parse(&required, "required").unwrap();
+    let other = shop.at(now() + days(5));
+    other.set("SET savedsearch.freshness = '1h'").await;
+    assert!(other.cost(&sql.replace("platform, extra", "code")).await > 1);
 }
 
 /// A step of a history of a service and its store.

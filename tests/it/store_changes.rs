@@ -186,6 +186,13 @@ async fn replay(steps: &[Step]) {
     let all = changes(&visit, "since => 0").await;
     let present: Vec<&String> = all.iter().filter(|(_, change)| *change == "arrived").map(|(id, _)| id).collect();
     assert_eq!(present, before.keys().collect::<Vec<_>>());
+    // Whatever happened to a mention since, its row has the time of the synchronization that found it.
+    let first_seen = ask(&visit, "SELECT id, first_seen FROM changes(since => 0) WHERE change = 'arrived'").await;
+    let first_seen: BTreeMap<String, String> =
+        first_seen.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+    let at = |id: &String| synced[arrived[id]].1.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let expected: BTreeMap<String, String> = before.keys().map(|id| (id.clone(), at(id))).collect();
+    assert_eq!(first_seen, expected);
 }
 
 fn time_of(now: DateTime<Utc>, age: i64) -> DateTime<Utc> {

@@ -21,7 +21,8 @@ use crate::profile::{ColumnSpec, Origin, Profile, TableKind, Trust, Zone};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestKey, RequestPlan};
 use crate::store::{
-    Division, Filters, FromStore, Regions, Subject, Terms, days_of, divide, divide_for_timeline, is_stored, span_of,
+    Columns, Division, Filters, FromStore, Regions, Stored, Subject, Terms, days_of, divide, divide_for_timeline,
+    is_stored, span_of,
 };
 
 /// Expected use of the store by a scan, as far as it is known before the first request.
@@ -100,17 +101,27 @@ pub(super) fn usable(config: &ScanConfig) -> Option<&FromStore> {
         .then_some(from)
 }
 
-/// Regions that may answer a scan: those that have all its columns, and those that identify rows. A region that was written before
-/// a column was declared does not have it, and its other fields then were in `extra`.
-fn fitting(config: &ScanConfig, from: &FromStore, all: &Regions) -> Result<Regions> {
-    let ScanConfig { spec, projection, predicate, .. } = config;
-    let read = predicate.iter().flat_map(collect_columns).map(|column| column.index());
+/// Columns of a scan: those that decide which rows it returns and in which order, and those that it merely returns.
+fn needed(config: &ScanConfig) -> (Vec<&ColumnSpec>, Vec<&ColumnSpec>) {
+    let ScanConfig { spec, projection, predicate, mode, .. } = config;
+    let compared: HashSet<usize> = predicate.iter().flat_map(collect_columns).map(|column| column.index()).collect();
     // The time decides the days of stored rows; rows were deduplicated by the others.
-    let keys: Vec<&String> =
+    let mut keys: Vec<&String> =
         [&spec.time, &spec.id, &spec.version].into_iter().flatten().chain(&spec.stand_in).collect();
-    let keys = (0..spec.columns.len()).filter(|at| keys.contains(&&spec.columns[*at].name));
-    let needed: HashSet<usize> = projection.iter().copied().chain(read).chain(keys).collect();
-    let needed: Vec<&ColumnSpec> = needed.into_iter().filter_map(|at| spec.columns.get(at)).collect();
+    keys.extend(mode.order().map(|order| &order.column));
+    keys.extend(config.summary().and_then(|summary| summary.counted(spec)));
+    let columns: &[ColumnSpec] = &spec.columns;
+    let decides = |at: usize, column: &ColumnSpec| compared.contains(&at) || keys.contains(&&column.name);
+    let deciding = columns.iter().enumerate().filter(|(at, column)| decides(*at, column));
+    let others = columns.iter().enumerate();
+    let others = others.filter(|(at, column)| projection.contains(at) && !decides(*at, column));
+    (deciding.map(|(_, column)| column).collect(), others.map(|(_, column)| column).collect())
+}
+
+/// Regions that may answer a scan. A region that was written before a column was declared does not have it, and its other fields then
+/// were in `extra`.
+fn fitting(config: &ScanConfig, from: &FromStore, all: &Regions) -> Result<Regions> {
+    let (deciding, others) = needed(config);
     let mut versions: HashMap<i64, bool> = HashMap::new();
     let mut fitting = Vec::with_capacity(all.len());
     for (filters, region) in all.iter() {
@@ -119,9 +130,9 @@ fn fitting(config: &ScanConfig, from: &FromStore, all: &Regions) -> Result<Regio
             fits &= match versions.get(&file.schema) {
                 Some(fits) => *fits,
                 None => {
-                    let has = from.store.has_columns(file.schema, &needed)?;
-                    versions.insert(file.schema, has);
-                    has
+                    let fits = from.store.columns_in(file.schema, &deciding, &others)? != Columns::Others;
+                    versions.insert(file.schema, fits);
+                    fits
                 }
             };
         }
@@ -130,6 +141,20 @@ fn fitting(config: &ScanConfig, from: &FromStore, all: &Regions) -> Result<Regio
         }
     }
     Ok(Arc::new(fitting))
+}
+
+/// Names of the columns of a scan that stored days do not have, because the profile declared them later.
+pub(super) fn declared_later(config: &ScanConfig, from: &FromStore, stored: &[Stored]) -> Result<BTreeSet<String>> {
+    let (deciding, others) = needed(config);
+    let files = stored.iter().filter(|part| part.mentions() > 0).filter_map(|part| part.region.file());
+    let versions: BTreeSet<i64> = files.map(|file| file.schema).collect();
+    let mut names = BTreeSet::new();
+    for version in versions {
+        if let Columns::Without(without) = from.store.columns_in(version, &deciding, &others)? {
+            names.extend(without);
+        }
+    }
+    Ok(names)
 }
 
 /// Instants of a window in microseconds since 1970; for a relative period, those up to now. The flag is set for one.

@@ -88,6 +88,19 @@ impl Catalog {
     /// # Errors
     /// [`ErrorKind::Store`] if the catalog cannot be written, or regions contradict their files or each other.
     pub(crate) fn replace_all(&self, changes: &[Change<'_>]) -> Result<Vec<bool>> {
+        self.replace_under(changes, false)
+    }
+
+    /// Replaces regions by the same ones in other files, as [`replace_all`](Self::replace_all) does.
+    ///
+    /// # Errors
+    /// Those of [`replace_all`](Self::replace_all), and [`ErrorKind::Store`] if this process had the lease of the merging, and another
+    /// one has taken it over.
+    pub(crate) fn move_all(&self, changes: &[Change<'_>]) -> Result<Vec<bool>> {
+        self.replace_under(changes, true)
+    }
+
+    fn replace_under(&self, changes: &[Change<'_>], merges: bool) -> Result<Vec<bool>> {
         for change in changes {
             validate(change.with)?;
         }
@@ -100,10 +113,7 @@ impl Catalog {
             }
         }
         self.write(|transaction| {
-            #[cfg(feature = "shared")]
-            for Change { subject, .. } in changes {
-                self.check_lease(transaction, &Work::Sync(&subject.aid).name())?;
-            }
+            self.check_leases(transaction, changes, merges)?;
             let mut snapshot = Snapshot::begin(transaction)?;
             let now = self.clock.now();
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());
@@ -154,6 +164,23 @@ impl Catalog {
             snapshot.finish(now, &message(changes, &made))?;
             Ok(made)
         })
+    }
+
+    /// Verifies the leases that this process has for changes.
+    #[cfg(feature = "shared")]
+    fn check_leases(&self, transaction: &Connection<'_>, changes: &[Change<'_>], merges: bool) -> SqlResult<()> {
+        if merges {
+            self.check_lease(transaction, &Work::Merge.name())?;
+        }
+        changes
+            .iter()
+            .try_for_each(|Change { subject, .. }| self.check_lease(transaction, &Work::Sync(&subject.aid).name()))
+    }
+
+    /// Verifies nothing, since stores of one machine have no leases.
+    #[cfg(not(feature = "shared"))]
+    fn check_leases(&self, _: &Connection<'_>, _: &[Change<'_>], _: bool) -> SqlResult<()> {
+        Ok(())
     }
 
     /// Returns the id of a file, which is added to its table, and to `added` with its length, if the table does not have it.
