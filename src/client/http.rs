@@ -162,9 +162,7 @@ impl Network {
                 .advice(
                     Phrase::from("use an https URL, or ")
                         + Term::Insecure
-                        + " on a network that you trust (insecure = true in a file"
-                        + Term::InsecureInRust
-                        + ")",
+                        + " on a network that you trust (insecure = true in a file)",
                 ));
         }
         let builder = reqwest::Client::builder();

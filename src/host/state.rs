@@ -30,7 +30,7 @@ use super::shares::SessionMemory;
 use crate::config::SessionSettings;
 #[cfg(feature = "distributed")]
 use crate::distributed::{Workers, name_store};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::memory::statements::{SPILLED, Statements};
 use crate::memory::{StatementMemory, until_ended};
 use crate::serving::{Operated, Trouble};
@@ -416,13 +416,14 @@ impl HostSpec {
     /// Checks the limits, and that the upstream fits the authentication.
     pub(crate) fn check(&self) -> Result<()> {
         self.limits.check()?;
-        let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
+        let refuse = |what: &str, advice: Phrase| Err(Error::new(ErrorKind::Config, what).advice(advice));
         match (&self.auth, &self.upstream) {
             (Auth::PassThrough, Upstream::Own { .. }) => {
-                refuse("pass-through authentication needs Upstream::PassThrough", "use PassThrough::new")
+                refuse("pass-through authentication needs Upstream::PassThrough", "use PassThrough::new".into())
             }
             (Auth::None | Auth::Users(_), Upstream::PassThrough(_)) => {
-                refuse("the server has no API key", "configure one, or use --auth pass-through")
+                let advice = Phrase::from("configure one, or use ") + Tool::AuthPassThrough;
+                refuse("the server has no API key", advice)
             }
             _ => Ok(()),
         }
@@ -434,16 +435,20 @@ impl HostSpec {
 /// # Errors
 /// [`ErrorKind::Config`] with the option to use.
 pub(crate) fn check_exposure(listen: SocketAddr, auth: &Auth, tls: bool, insecure: bool) -> Result<()> {
-    let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
+    let refuse = |what: &str, advice: Phrase| Err(Error::new(ErrorKind::Config, what).advice(advice));
     match auth {
         _ if listen.ip().is_loopback() => Ok(()),
         Auth::None => refuse(
             "without authentication the server may only listen on a loopback address",
-            "use --auth users or --auth pass-through",
+            Phrase::from("use ") + Tool::AuthUsers + " or " + Tool::AuthPassThrough,
         ),
         _ if !tls && !insecure => refuse(
             "credentials would be sent over the network in clear text",
-            "set --tls-cert and --tls-key, or --insecure behind a proxy that terminates TLS",
+            Phrase::from("set ")
+                + Tool::ServerTls
+                + ", or "
+                + Tool::ServerInsecure
+                + " behind a proxy that terminates TLS",
         ),
         _ => Ok(()),
     }

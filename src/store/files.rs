@@ -28,7 +28,7 @@ use super::checksums::{CHANGED, CheckedFile, Summing};
 use super::region::{DataFile, Day};
 use super::storage::{NewFile, Storage};
 use crate::decode::data_type;
-use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting, Tool};
 
 /// Column with the saved search.
 pub(crate) const AID: &str = "aid";
@@ -581,7 +581,8 @@ pub(crate) fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
 
 /// Advice for a file that cannot be read, or whose rows contradict the catalog.
 pub(crate) fn unreadable() -> Phrase {
-    Phrase::from("`savedsearch store verify` tells how to replace damaged files")
+    Phrase::from(Tool::VerifyStore)
+        + " tells how to replace damaged files"
         + Setting::Store.to("off").after("; ").then(" bypasses the store")
 }
 
