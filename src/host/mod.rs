@@ -15,7 +15,7 @@
 //!   `metrics` counts, and `failure` is an error as a client sees it.
 //! - `cached_plan` keeps the plan of a prepared statement.
 //! - `shares` divides the memory, and the turns for planning, among the users.
-//! - `effects` runs statements that change a session, `temporary` holds its tables.
+//! - `effects` runs statements that change a session, `temporary` holds its tables, `own_tables` has those of an embedder.
 //! - `settings` has the limits and the `[serve]` table of the configuration file; `state` holds the state that all calls
 //!   share.
 
@@ -33,6 +33,7 @@ pub(crate) mod lanes;
 pub(crate) mod listener;
 mod logins;
 pub(crate) mod metrics;
+pub(crate) mod own_tables;
 pub(crate) mod peer;
 pub(crate) mod planner;
 pub(crate) mod reload;
@@ -47,6 +48,7 @@ pub(crate) mod type_compat;
 
 pub use self::auth::{Auth, Users, hash_password};
 pub use self::http::HttpServer;
+pub use self::own_tables::OwnTables;
 pub use self::reload::Reload;
 pub use self::sessions::{PassThrough, Upstream};
 pub use self::settings::{Limits, ServeDocument};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as Parsed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -22,6 +23,7 @@ use super::connection_limit::Standing;
 use super::failure::{Code, Failure};
 use super::lanes::{InLane, Lanes};
 use super::metrics::Metrics;
+use super::own_tables::OwnTables;
 use super::peer::Peer;
 use super::planner::Statement;
 use super::sessions::{Session, Sessions, Upstream};
@@ -83,6 +85,8 @@ pub struct HostSpec {
     pub settings: SessionSettings,
     /// Connections behind the tables.
     pub upstream: Upstream,
+    /// Tables and functions beside those of the connections; by default none.
+    pub tables: OwnTables,
     /// Workers that queries of stores are spread over; `None`: the server runs all queries itself.
     #[cfg(feature = "distributed")]
     pub workers: Option<Arc<Workers>>,
@@ -98,7 +102,7 @@ impl Host {
         spec.check()?;
         #[cfg(feature = "distributed")]
         let workers = spec.workers;
-        let HostSpec { auth, upstream, settings, limits, .. } = spec;
+        let HostSpec { auth, upstream, tables, settings, limits, .. } = spec;
         let anonymous = matches!(auth, Auth::None);
         #[cfg(feature = "distributed")]
         if let (Some(_), Upstream::Own { connection, named }) = (&workers, &upstream) {
@@ -113,6 +117,7 @@ impl Host {
         let runtime = runtime.build_arc().map_err(|error| failed(&error))?;
         let metrics = Metrics::new();
         let sessions = Sessions::new(auth, upstream, settings, limits.clone(), runtime, Arc::clone(&metrics));
+        let sessions = sessions.with_tables(tables);
         #[cfg(feature = "distributed")]
         let sessions = sessions.with_workers(workers);
         let lanes = Lanes::start().map_err(|error| failed(&error))?;
@@ -408,9 +413,30 @@ impl HostSpec {
             limits: Limits::default(),
             settings: SessionSettings::default(),
             upstream,
+            tables: OwnTables::default(),
             #[cfg(feature = "distributed")]
             workers: None,
         }
+    }
+
+    /// Adds tables, views and functions of your own to each session, with the calls of the engine: `register_table`,
+    /// `register_catalog`, `register_udf`. `register` takes the session and the name of its user, `anonymous` without authentication,
+    /// and a name derived from the key with [`Auth::PassThrough`]. It runs before each new session, so it has to return soon: build
+    /// providers once, and register clones of their `Arc`.
+    ///
+    /// All servers list the tables, and clients only read them: a statement that would change, replace or drop one is refused.
+    /// Their operators reserve memory in the share of the user ([`Limits::memory_mib`]); what a provider allocates by itself is not
+    /// limited. Scalar functions are called with few rows at a time. Aggregate and window functions are refused in statements,
+    /// because their memory is not known.
+    ///
+    /// If `register` fails, or registers a catalog with the name of a connection or the tables of one, no session is opened, and the
+    /// client gets the error.
+    #[must_use]
+    pub fn with_tables(
+        self,
+        register: impl Fn(&SessionContext, &str) -> datafusion::error::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self { tables: OwnTables::new(register), ..self }
     }
 
     /// Checks the limits, and that the upstream fits the authentication.

@@ -11,6 +11,7 @@ use super::McpLimits;
 use super::text::table;
 use super::tools::{REQUESTS, ROWS};
 use crate::error::{describe as describe_error, one_line, shortened};
+use crate::host::own_tables;
 use crate::host::sessions::Session;
 use crate::numbers::{counted, grouped};
 use crate::wording::{period_in_words, schema};
@@ -24,6 +25,8 @@ const PAGES: [(&str, &str, &str); 4] = [
 ];
 const PAGE: &str = "savedsearch://docs/";
 const PROFILE: &str = "savedsearch://profile";
+/// Tables of an embedder that are listed by name.
+const OWN: usize = 100;
 
 /// The tables, what their rows are, and the requests that reading them costs.
 pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
@@ -36,8 +39,10 @@ pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
             period_in_words(&connection.profile().window.default)
         );
     }
+    let own = own_tables::in_other_catalogs(&session.context).await.map_err(|error| describe_error(&error))?;
     let mut others = session.context.catalog_names();
-    others.retain(|name| *name != session.context.state().config_options().catalog.default_catalog);
+    let default = session.context.state().config_options().catalog.default_catalog.clone();
+    others.retain(|name| *name != default && own.iter().all(|[catalog, ..]| catalog != name));
     if !others.is_empty() {
         others.sort();
         let first = &others[0];
@@ -46,6 +51,11 @@ pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
             "Other connections, with tables of the same names: {}. Write {first}.v4.mentions, for example.",
             others.join(", ")
         );
+    }
+    if !own.is_empty() {
+        let names: Vec<String> = own.iter().take(OWN).map(|names| names.join(".")).collect();
+        let more = if own.len() > OWN { ", …" } else { "" };
+        let _ = writeln!(text, "Tables of this server: {}{more}.", names.join(", "));
     }
     Ok(text)
 }

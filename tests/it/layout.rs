@@ -66,7 +66,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
             "exec",
         ],
     ),
-    ("catalog", &["connection", "table"]),
+    ("catalog", &["error", "connection", "table"]),
     ("connections", &["error", "location", "config", "profile", "client", "connection", "catalog"]),
     (
         "optimizer",
