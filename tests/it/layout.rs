@@ -19,6 +19,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
     ("boxed_future", &[]),
     ("engine_defects", &[]),
     ("clock", &[]),
+    ("simulator", &["clock"]),
     ("files", &[]),
     ("numbers", &[]),
     ("location", &["error"]),
@@ -28,7 +29,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
     ("profile", &["error"]),
     ("request", &["error", "profile"]),
     ("client", &["error", "clock", "files", "memory", "numbers", "profile", "request"]),
-    ("http", &["client"]),
+    ("http", &["error", "client", "simulator"]),
     ("decode", &["error", "profile", "request"]),
     ("store", &["error", "clock", "files", "location", "memory", "words", "profile", "request", "decode"]),
     ("pushdown", &["error", "profile", "request"]),
@@ -222,7 +223,6 @@ const MAY_USE: [(&str, &[&str]); 42] = [
         "embedded",
         &["error", "config", "client", "connection", "exec", "table", "session", "host", "flight", "wording", "shell"],
     ),
-    ("simulator", &["clock"]),
     ("lib", &["*"]),
 ];
 
