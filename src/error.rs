@@ -148,6 +148,7 @@ impl fmt::Display for ErrorKind {
 /// Place in the service at which an error happened. Every part is optional; known parts are printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
+#[non_exhaustive]
 pub struct Place {
     /// SQL table.
     pub table: Option<String>,

@@ -38,6 +38,11 @@ pub struct ServerSpec {
 }
 
 impl ServerSpec {
+    /// A server without TLS, which may listen on a loopback address only.
+    pub fn new(listen: SocketAddr, host: HostSpec) -> Self {
+        Self { listen, tls: None, insecure: false, host }
+    }
+
     /// Checks the configuration before a server starts, without opening anything.
     ///
     /// # Errors

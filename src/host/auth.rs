@@ -35,6 +35,7 @@ use crate::profile::RateWindow;
 
 /// Authentication mode of a server.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Auth {
     /// No authentication; only allowed on loopback addresses.
     None,

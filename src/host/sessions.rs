@@ -43,6 +43,7 @@ use crate::session::{bounded_session, session_config, session_with};
 
 /// Connections behind the tables of sessions.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Upstream {
     /// Connections with the server's own API keys.
     Own {

@@ -48,6 +48,13 @@ pub struct McpSpec {
     pub host: HostSpec,
 }
 
+impl McpSpec {
+    /// A server with the default limits of calls and without TLS, which may listen on a loopback address only.
+    pub fn new(listen: SocketAddr, host: HostSpec) -> Self {
+        Self { listen, tls: None, insecure: false, mcp: McpLimits::default(), host }
+    }
+}
+
 /// Serves MCP over streamable HTTP, without requests to the service.
 ///
 /// # Errors

@@ -32,6 +32,11 @@ pub struct PostgresSpec {
 }
 
 impl PostgresSpec {
+    /// A server without TLS, which may listen on a loopback address only.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, tls: None, insecure: false }
+    }
+
     /// Checks that the listener would not expose credentials or data.
     ///
     /// # Errors

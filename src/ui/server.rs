@@ -31,6 +31,11 @@ pub struct PageSpec {
 }
 
 impl PageSpec {
+    /// A page without TLS and dashboards, which may listen on a loopback address only.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, tls: None, insecure: false, dashboards: None }
+    }
+
     /// Checks that the page would not expose anything, and the dashboards.
     ///
     /// # Errors
