@@ -16,8 +16,8 @@
 //! - `cached_plan` keeps the plan of a prepared statement.
 //! - `shares` divides the memory, and the turns for planning, among the users.
 //! - `effects` runs statements that change a session, `temporary` holds its tables, `own_tables` has those of an embedder.
-//! - `settings` has the limits and the `[serve]` table of the configuration file; `state` holds the state that all calls
-//!   share.
+//! - `settings` has the limits and the `[serve]` table of the configuration file, `spec` what a server starts with; `state` holds
+//!   the state that all calls share.
 
 pub(crate) mod account;
 pub(crate) mod auth;
@@ -42,6 +42,7 @@ pub(crate) mod scram;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod shares;
+pub(crate) mod spec;
 pub(crate) mod state;
 pub(crate) mod temporary;
 pub(crate) mod type_compat;
@@ -52,5 +53,6 @@ pub use self::own_tables::OwnTables;
 pub use self::reload::Reload;
 pub use self::sessions::{PassThrough, Upstream};
 pub use self::settings::{Limits, ServeDocument};
-pub use self::state::{Host, HostSpec};
+pub use self::spec::HostSpec;
+pub use self::state::Host;
 pub use crate::serving::{TlsSpec, cannot_listen};

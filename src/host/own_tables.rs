@@ -82,7 +82,8 @@ mod tests {
     use crate::host::auth::{Auth, Credentials};
     use crate::host::failure::{Code, Failure};
     use crate::host::sessions::{Session, Upstream};
-    use crate::host::state::{Host, HostSpec};
+    use crate::host::spec::HostSpec;
+    use crate::host::state::Host;
     use crate::host::{effects, planner};
 
     fn numbers() -> Arc<MemTable> {

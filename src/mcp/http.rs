@@ -25,7 +25,8 @@ use crate::host::auth::credentials;
 use crate::host::failure::{Code, Failure};
 use crate::host::http::{Answer, Bound, HttpServer, names_of, received};
 use crate::host::peer::Caller;
-use crate::host::state::{Host, HostSpec, check_exposure};
+use crate::host::spec::{HostSpec, check_exposure};
+use crate::host::state::Host;
 use crate::serving::TlsSpec;
 
 /// Path of the endpoint.

@@ -14,7 +14,8 @@ use crate::error::{Result, one_line};
 use crate::host::auth::{Auth, Credentials};
 use crate::host::failure::Failure;
 use crate::host::http::{Bound, HttpServer};
-use crate::host::state::{Host, HostSpec, check_exposure};
+use crate::host::spec::{HostSpec, check_exposure};
+use crate::host::state::Host;
 use crate::serving::TlsSpec;
 
 /// Configuration of the page.
