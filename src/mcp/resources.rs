@@ -153,3 +153,37 @@ fn profile(session: &Session) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Schema;
+    use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
+    use datafusion::datasource::empty::EmptyTable;
+
+    use super::*;
+    use crate::client::Secret;
+    use crate::connection::Connection;
+    use crate::host::auth::{Auth, Credentials};
+    use crate::host::sessions::Upstream;
+    use crate::host::spec::HostSpec;
+    use crate::host::state::Host;
+
+    #[tokio::test]
+    async fn tables_of_an_embedder_are_listed_by_their_full_names() {
+        let key = Secret::new("key").expect("a key");
+        let connection = Connection::builder("http://127.0.0.1:9/v4", key).build().expect("a connection");
+        let upstream = Upstream::Own { connection, named: Vec::new() };
+        let spec = HostSpec::new(Auth::None, upstream).with_tables(|context, _| {
+            let (catalog, schema) = (MemoryCatalogProvider::new(), MemorySchemaProvider::new());
+            schema.register_table("brands".to_owned(), Arc::new(EmptyTable::new(Arc::new(Schema::empty()))))?;
+            catalog.register_schema("public", Arc::new(schema))?;
+            context.register_catalog("own", Arc::new(catalog));
+            Ok(())
+        });
+        let host = Host::start(spec).expect("a host");
+        let session = host.sessions.find(Credentials::None, None).await.expect("a session");
+        let listed = list_tables(&session).await.expect("tables");
+        assert!(listed.contains("\nTables of this server: own.public.brands.\n"), "{listed}");
+        assert!(!listed.contains("Other connections"), "{listed}");
+    }
+}
