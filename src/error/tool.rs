@@ -76,6 +76,8 @@ tools! {
     WebhookInsecure = "`insecure` of `Webhook::try_new`", "--insecure";
     AuthUsers = "`Auth::Users`", "--auth users";
     AuthPassThrough = "`Auth::PassThrough`", "--auth pass-through";
+    HashPassword = "`host::hash_password`", "`savedsearch serve --hash-password`";
+    ScramVerifier = "`postgres::scram_verifier`", "`savedsearch serve --scram-verifier`";
     ServerTls = "`tls`", "--tls-cert and --tls-key";
     ServerInsecure = "`insecure`", "--insecure";
 }

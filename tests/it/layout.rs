@@ -392,7 +392,6 @@ fn texts_have_settings_and_options_as_values() {
         "src/distributed/",
         "src/error/phrase.rs",
         "src/error/tool.rs",
-        "src/host/auth.rs",
         "src/mcp/",
         "src/memory/statements.rs",
         "src/probe/",
