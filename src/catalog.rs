@@ -1,5 +1,9 @@
 //! A connection as a DataFusion catalog: schema `v4` holds the service's tables, schema `system` the crate's own.
 
+#[cfg(feature = "host")]
+use std::collections::HashMap;
+#[cfg(feature = "host")]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,9 +12,15 @@ use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
 };
 use datafusion::common::Result;
+#[cfg(feature = "host")]
+use datafusion::common::TableReference;
 use datafusion::prelude::SessionContext;
 
 use crate::connection::Connection;
+#[cfg(feature = "host")]
+use crate::error::{Error, ErrorKind};
+#[cfg(feature = "host")]
+use crate::table::ServedTable;
 use crate::table::{ApiTable, SEARCH, SearchTable, SystemTable, read_only};
 #[cfg(feature = "store")]
 use crate::table::{CHANGES, ChangesTable, MENTIONS_AS_OF, PastTable, deleted_mentions};
@@ -71,6 +81,122 @@ pub(crate) fn table_changes(context: &SessionContext) -> Option<u64> {
     Some(changes)
 }
 
+/// Registers tables of an embedder in a session of a server. Its clients read them, and cannot change, replace or drop them.
+///
+/// # Errors
+/// Those of `register`; [`ErrorKind::Config`] for a catalog with the name of a connection, and for one of a connection, whose key would
+/// not be removed from messages.
+#[cfg(feature = "host")]
+pub(crate) fn serve(context: &SessionContext, register: impl FnOnce(&SessionContext) -> Result<()>) -> Result<()> {
+    let named = |name: String| context.catalog(&name).map(|catalog| (name, catalog));
+    let before: HashMap<String, Arc<dyn CatalogProvider>> =
+        context.catalog_names().into_iter().filter_map(named).collect();
+    for_each_fixed(&before, |schema| schema.serving.store(true, Ordering::Release));
+    let registered = register(context);
+    for_each_fixed(&before, |schema| schema.serving.store(false, Ordering::Release));
+    registered?;
+    for (name, catalog) in context.catalog_names().into_iter().filter_map(named) {
+        let wrong = |what: &str, advice: &str| -> Result<()> {
+            Err(Error::new(ErrorKind::Config, format!("catalog `{name}` of the server {what}")).advice(advice).into())
+        };
+        match before.get(&name) {
+            Some(known) if Arc::ptr_eq(known, &catalog) => {}
+            Some(_) => return wrong("replaces one of a connection", "register it under another name"),
+            None if catalog.downcast_ref::<FixedCatalog>().is_some() => {
+                return wrong("has the tables of a connection", "add the connection to `named` of `Upstream::Own`");
+            }
+            None => {
+                context.register_catalog(name, Arc::new(ServedCatalog(catalog)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Calls a function for each schema of connections.
+#[cfg(feature = "host")]
+fn for_each_fixed(catalogs: &HashMap<String, Arc<dyn CatalogProvider>>, each: impl Fn(&FixedSchema)) {
+    for catalog in catalogs.values() {
+        for schema in catalog.schema_names().iter().filter_map(|name| catalog.schema(name)) {
+            if let Some(schema) = schema.downcast_ref::<FixedSchema>() {
+                each(schema);
+            }
+        }
+    }
+}
+
+/// Refuses a name for a new table or view in a schema of an embedder.
+///
+/// # Errors
+/// [`ErrorKind::Query`] for such a name.
+#[cfg(feature = "host")]
+pub(crate) fn refuse_served(context: &SessionContext, name: &TableReference) -> Result<()> {
+    let state = context.state_ref();
+    let defaults = state.read().config_options().catalog.clone();
+    let resolved = name.clone().resolve(&defaults.default_catalog, &defaults.default_schema);
+    let schema = context.catalog(&resolved.catalog).and_then(|catalog| catalog.schema(&resolved.schema));
+    match schema {
+        Some(schema) if schema.downcast_ref::<ServedSchema>().is_some() => Err(served(&name.to_string()).into()),
+        _ => Ok(()),
+    }
+}
+
+/// The error for a table that would be added to a schema of an embedder, or dropped from it.
+#[cfg(feature = "host")]
+fn served(table: &str) -> Error {
+    Error::new(ErrorKind::Query, format!("`{table}` is in a schema that is read-only"))
+        .advice("create a table or view without a schema, as in CREATE TABLE mine AS SELECT …")
+}
+
+/// Catalog of an embedder, as clients of its server see it. What the embedder adds to it later appears as well.
+#[cfg(feature = "host")]
+#[derive(Debug)]
+struct ServedCatalog(Arc<dyn CatalogProvider>);
+
+#[cfg(feature = "host")]
+impl CatalogProvider for ServedCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        self.0.schema_names()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        self.0.schema(name).map(|schema| Arc::new(ServedSchema(schema)) as Arc<dyn SchemaProvider>)
+    }
+}
+
+/// Schema of an embedder, as clients of its server see it.
+#[cfg(feature = "host")]
+#[derive(Debug)]
+struct ServedSchema(Arc<dyn SchemaProvider>);
+
+#[cfg(feature = "host")]
+#[async_trait]
+impl SchemaProvider for ServedSchema {
+    fn owner_name(&self) -> Option<&str> {
+        self.0.owner_name()
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        self.0.table_names()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.0.table(name).await?.map(ServedTable::wrap))
+    }
+
+    fn register_table(&self, name: String, _table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        Err(served(&name).into())
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Err(served(name).into())
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.0.table_exist(name)
+    }
+}
+
 /// Catalog whose schemas cannot be added or dropped.
 #[derive(Debug)]
 struct FixedCatalog {
@@ -97,6 +223,9 @@ struct FixedSchema {
     changes: AtomicU64,
     /// Table functions that are no tables without arguments, and are not listed.
     functions: Vec<(&'static str, Arc<dyn TableProvider>)>,
+    /// True while an embedder registers tables, which become built-in ones.
+    #[cfg(feature = "host")]
+    serving: AtomicBool,
 }
 
 impl FixedSchema {
@@ -121,6 +250,12 @@ impl SchemaProvider for FixedSchema {
     }
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        #[cfg(feature = "host")]
+        if self.serving.load(Ordering::Acquire) {
+            let registered = self.own(&name, ServedTable::wrap(table));
+            self.changes.fetch_add(1, Ordering::Release);
+            return registered.map(|()| None);
+        }
         let replaced = self.tables.register_table(name, table);
         self.changes.fetch_add(1, Ordering::Release);
         replaced

@@ -14,6 +14,7 @@ mod mistyped;
 pub(crate) mod notice;
 mod phrase;
 mod synonyms;
+mod tool;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -31,6 +32,7 @@ pub(crate) use self::engine::own_or_query;
 pub(crate) use self::engine::value_in_quotes;
 pub use self::engine::{describe, line_of};
 pub use self::phrase::{Change, Phrase, Setting, Term};
+pub use self::tool::{Tool, use_words_of_program};
 
 /// Advice for a statement that needs more memory, or more space for temporary files, than there is. A client of a server reads it as
 /// well as the user of the shell.
@@ -146,6 +148,7 @@ impl fmt::Display for ErrorKind {
 /// Place in the service at which an error happened. Every part is optional; known parts are printed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
+#[non_exhaustive]
 pub struct Place {
     /// SQL table.
     pub table: Option<String>,
@@ -268,7 +271,7 @@ impl Error {
         self.0.advice.as_ref()
     }
 
-    /// Place, description and advice in one line, with their terms. `Display` has the line in the words of SQL.
+    /// Place, description and advice in one line, with their terms. `Display` has the line in the words of SQL and of the library.
     pub fn line(&self) -> Phrase {
         let Inner { message, advice, place, attempts, elapsed, .. } = self.0.as_ref();
         let mut at = String::new();

@@ -157,6 +157,29 @@ mod tests {
     use crate::cases::each_async;
     use crate::client::{HttpFailure, HttpRequest, HttpResponse, HttpService};
 
+    /// Embedders keep them in the state of a program, and pass them to tasks.
+    #[test]
+    fn public_types_may_be_shared_by_threads() {
+        fn shared<T: std::fmt::Debug + Send + Sync>() {}
+        shared::<Connection>();
+        shared::<ConnectionBuilder>();
+        shared::<Secret>();
+        shared::<Error>();
+        shared::<PlanCost>();
+        shared::<Spent>();
+        shared::<HttpRequest>();
+        shared::<HttpFailure>();
+        shared::<SavedSearchFactory>();
+        #[cfg(feature = "host")]
+        shared::<host::HostSpec>();
+        #[cfg(feature = "host")]
+        shared::<host::Host>();
+        #[cfg(feature = "store")]
+        shared::<NewMentions>();
+        #[cfg(feature = "simulator")]
+        shared::<simulator::Simulator>();
+    }
+
     /// A service with three mentions, of which a filter by language selects two or one. Counts its requests.
     #[derive(Debug, Default)]
     struct Service(AtomicU64);

@@ -571,7 +571,8 @@ pub(crate) mod tests {
         let refused = within(&memory, async { room(1).expect_err("it was ended") }).await;
         assert_eq!(refused.kind(), ErrorKind::Memory);
         assert!(refused.message().contains("held 64 MiB"), "{refused}");
-        let advice = "select fewer rows or columns, or aggregate; the program's option --memory sets the limit";
+        let advice = "select fewer rows or columns, or aggregate; the session's `RuntimeEnv` sets the limit, `Limits::memory_mib` that \
+                      of a server";
         assert_eq!(refused.remedy().map(|advice| advice.as_str()), Some(advice));
         let ended = until_ended(&memory, std::future::pending::<()>()).await.expect_err("it was ended");
         assert_eq!(ended.kind(), ErrorKind::Memory);

@@ -14,7 +14,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Result, own_or_query};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool, own_or_query};
 use crate::exec::can_confirm;
 use crate::session::session;
 use crate::store::{Day, Terms, blocking, date_of, day_of};
@@ -53,7 +53,7 @@ pub async fn verify_counts(connection: &Arc<Connection>) -> Result<Vec<Differing
     let profile = connection.profile();
     if !can_confirm(profile) {
         return Err(Error::new(ErrorKind::Unsupported, "the service provides no exact counts of mentions by UTC day")
-            .advice("`savedsearch sync --rescan` reads stored days again"));
+            .advice(Phrase::from(Tool::Rescan) + " reads stored days again"));
     }
     let context = session(connection).map_err(|error| own_or_query(&error))?;
     let state = context.state_ref();

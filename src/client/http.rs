@@ -29,11 +29,19 @@ use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 
 /// A GET request.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct HttpRequest {
     /// Full URL, including the query.
     pub url: Url,
     /// Headers; sensitive ones are marked as such.
     pub headers: HeaderMap,
+}
+
+impl HttpRequest {
+    /// Creates a request, for tests of a service.
+    pub fn new(url: Url, headers: HeaderMap) -> Self {
+        Self { url, headers }
+    }
 }
 
 impl fmt::Debug for HttpRequest {
@@ -65,6 +73,15 @@ pub struct HttpFailure {
     /// Set if another attempt may succeed.
     pub temporary: bool,
 }
+
+/// The message.
+impl fmt::Display for HttpFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for HttpFailure {}
 
 /// HTTP transport: one GET request, one complete response.
 #[async_trait]
@@ -162,9 +179,7 @@ impl Network {
                 .advice(
                     Phrase::from("use an https URL, or ")
                         + Term::Insecure
-                        + " on a network that you trust (insecure = true in a file"
-                        + Term::InsecureInRust
-                        + ")",
+                        + " on a network that you trust (insecure = true in a file)",
                 ));
         }
         let builder = reqwest::Client::builder();

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::Connection;
 use crate::client::Caller;
 use crate::config::{SessionSettings, StoreUse};
-use crate::error::{Error, ErrorKind, Phrase, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::store::{
     Compacted, Erase, Erased, Export, Exported, Extent, Filters, FromStore, Holding, Indexed, Store, StoreStatistics,
     is_full, unstored,
@@ -138,7 +138,7 @@ impl Connection {
 
     pub(crate) fn some_store(&self) -> Result<&Arc<Store>> {
         let missing =
-            || Error::new(ErrorKind::Config, "no store configured").advice("use --store DIR or SAVEDSEARCH_STORE");
+            || Error::new(ErrorKind::Config, "no store configured").advice(Phrase::from("use ") + Tool::OpenStore);
         self.store.as_ref().ok_or_else(|| self.unopened.clone().unwrap_or_else(missing))
     }
 

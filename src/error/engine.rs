@@ -50,7 +50,7 @@ pub fn line_of(error: &DataFusionError) -> Phrase {
     }
 }
 
-/// As [`line_of`], in the words of SQL.
+/// As [`line_of`], in the words of SQL and of the library.
 pub fn describe(error: &DataFusionError) -> String {
     line_of(error).to_string()
 }

@@ -1,17 +1,20 @@
 //! Messages in which settings and options are values, so that each front (shell, page, driver …) names them in its own way.
 //!
 //! ```text
-//! Phrase ─ Display ▶ in SQL:       add a LIMIT, or raise the limit: SET savedsearch.max_requests = 40
-//!        └ worded ─▶ in the page:  add a LIMIT, or raise the limit: “At most 40 requests”
+//! Phrase ─ Display ▶ in the library:  add a LIMIT, or raise the limit: SET savedsearch.max_requests = 40
+//!        └ worded ─▶ in the page:     add a LIMIT, or raise the limit: “At most 40 requests”
 //! ```
 //!
-//! Each front has one function from a [`Term`] to text. Fronts without SQL and options of the program, the page and the driver, match
-//! all terms, so that a new one does not compile until they have words for it.
+//! Without a front, the words are those of SQL and of the library's functions, or in a process of the program its commands and options
+//! (`tool`). Each front has one function from a [`Term`] to text. Fronts without SQL and options of the program, the page and the
+//! driver, match all terms, so that a new one does not compile until they have words for it.
 //!
 //! Invariant: no code searches a message for a setting. `tests/it/layout.rs` fails if advice has a setting as plain text.
 
 use std::fmt;
-use std::ops::Add;
+use std::ops::{Add, Range};
+
+use super::tool::{Tool, of_process};
 
 /// Declares the settings: name, form of the value in SQL, and description.
 macro_rules! settings {
@@ -145,7 +148,7 @@ impl Change {
     }
 }
 
-/// A part of a message that fronts word differently. `Display` has the words of SQL and of the command line.
+/// A part of a message that fronts word differently. `Display` has the words of SQL, and of the library or the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 pub enum Term {
@@ -161,14 +164,14 @@ pub enum Term {
     KeyFile,
     /// Option that permits sending the key in clear text.
     Insecure,
-    /// Clause with the same permission in a Rust program. It follows that of a configuration file.
-    InsecureInRust,
-    /// Clause with the option that sets the limit of memory.
+    /// Clause with the option that sets the limit of memory and temporary files.
     MemoryLimit,
     /// Option of the driver, by its full name.
     Option(String),
     /// Advice to run a statement as a query.
     AsQuery,
+    /// Function of the library, or command of the program.
+    Tool(Tool),
 }
 
 impl Term {
@@ -181,10 +184,10 @@ impl Term {
             Self::BaseUrl => "base_url",
             Self::KeyFile => "key_file",
             Self::Insecure => "insecure",
-            Self::InsecureInRust => "insecure_in_rust",
             Self::MemoryLimit => "memory_limit",
             Self::Option(_) => "option",
             Self::AsQuery => "as_query",
+            Self::Tool(_) => "tool",
         }
     }
 
@@ -197,9 +200,9 @@ impl Term {
             | Self::BaseUrl
             | Self::KeyFile
             | Self::Insecure
-            | Self::InsecureInRust
             | Self::MemoryLimit
-            | Self::AsQuery => None,
+            | Self::AsQuery
+            | Self::Tool(_) => None,
         }
     }
 }
@@ -213,12 +216,15 @@ impl fmt::Display for Term {
             Self::Statements => {
                 "supported: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, DROP VIEW, DROP TABLE"
             }
-            Self::BaseUrl => "--base-url",
-            Self::KeyFile => "name a file with --api-key-file",
-            Self::Insecure => "--insecure",
-            Self::InsecureInRust => ", ConnectionBuilder::insecure in a program",
-            Self::MemoryLimit => "; the program's option --memory sets the limit",
+            Self::BaseUrl => of_process("the base URL", "--base-url"),
+            Self::KeyFile => of_process("read a file with `Secret::read`", "name a file with --api-key-file"),
+            Self::Insecure => of_process("`ConnectionBuilder::insecure`", "--insecure"),
+            Self::MemoryLimit => of_process(
+                "; the session's `RuntimeEnv` sets the limit, `Limits::memory_mib` that of a server",
+                "; the program's option --memory sets the limit",
+            ),
             Self::AsQuery => "execute it as a query",
+            Self::Tool(tool) => return write!(f, "{tool}"),
         };
         f.write_str(words)
     }
@@ -228,14 +234,14 @@ impl fmt::Display for Term {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "distributed", derive(serde::Deserialize, serde::Serialize))]
 pub struct Phrase {
-    /// The message in the words of SQL.
+    /// The message in the words of the process that made it.
     text: String,
-    /// Terms in their order, each with the byte of the text at which its words begin.
-    terms: Vec<(usize, Term)>,
+    /// Terms in their order, each with the bytes of the text that are its words. A worker may have other words than its server.
+    terms: Vec<(Range<usize>, Term)>,
 }
 
 impl Phrase {
-    /// The message in the words of SQL.
+    /// The message in the words of SQL, and of the library or the program.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -251,8 +257,8 @@ impl Phrase {
         let mut from = 0;
         let mut pieces = Vec::with_capacity(self.terms.len() + 1);
         for (at, term) in &self.terms {
-            pieces.push((self.text.get(from..*at).unwrap_or_default(), Some(term)));
-            from = at.saturating_add(term.to_string().len());
+            pieces.push((self.text.get(from..at.start).unwrap_or_default(), Some(term)));
+            from = at.end;
         }
         pieces.push((self.text.get(from..).unwrap_or_default(), None));
         pieces
@@ -295,11 +301,12 @@ impl Phrase {
     pub fn advised(mut self, mut advice: Self) -> Self {
         match advice.terms.first_mut() {
             // The separator is left out together with the change.
-            Some((0, Term::Change(change))) => {
+            Some((Range { start: 0, end }, Term::Change(change))) => {
                 const LEAD: &str = "; ";
                 change.lead.insert_str(0, LEAD);
                 advice.text.insert_str(0, LEAD);
-                advice.terms.iter_mut().skip(1).for_each(|(at, _)| *at += LEAD.len());
+                *end += LEAD.len();
+                advice.terms.iter_mut().skip(1).for_each(|(at, _)| *at = shifted(at, LEAD.len()));
             }
             _ => self.text.push_str("; "),
         }
@@ -321,7 +328,14 @@ impl<T: Into<String>> From<T> for Phrase {
 
 impl From<Term> for Phrase {
     fn from(term: Term) -> Self {
-        Self { text: term.to_string(), terms: vec![(0, term)] }
+        let text = term.to_string();
+        Self { terms: vec![(0..text.len(), term)], text }
+    }
+}
+
+impl From<Tool> for Phrase {
+    fn from(tool: Tool) -> Self {
+        Term::Tool(tool).into()
     }
 }
 
@@ -343,14 +357,55 @@ impl<T: Into<Phrase>> Add<T> for Phrase {
     fn add(mut self, behind: T) -> Self {
         let (behind, from) = (behind.into(), self.text.len());
         self.text.push_str(&behind.text);
-        self.terms.extend(behind.terms.into_iter().map(|(at, term)| (from + at, term)));
+        self.terms.extend(behind.terms.into_iter().map(|(at, term)| (shifted(&at, from), term)));
         self
     }
+}
+
+/// Bytes that are further behind.
+fn shifted(at: &Range<usize>, by: usize) -> Range<usize> {
+    at.start.saturating_add(by)..at.end.saturating_add(by)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::each;
+
+    /// Every term in a process that has chosen no words, which is one of an embedder.
+    #[test]
+    fn the_library_words_advice_as_its_own_functions_and_settings() {
+        let cases = [
+            (Term::Setting(Setting::MaxRequests), "savedsearch.max_requests"),
+            (Term::Change(Setting::MaxRequests.to("50")), "SET savedsearch.max_requests = 50"),
+            (Term::Change(Setting::Store.to("off")), "SET savedsearch.store = 'off'"),
+            (
+                Term::Statements,
+                "supported: queries, SET savedsearch.…, CREATE VIEW, CREATE TABLE … AS, DROP VIEW, DROP TABLE",
+            ),
+            (Term::BaseUrl, "the base URL"),
+            (Term::KeyFile, "read a file with `Secret::read`"),
+            (Term::Insecure, "`ConnectionBuilder::insecure`"),
+            (Term::MemoryLimit, "; the session's `RuntimeEnv` sets the limit, `Limits::memory_mib` that of a server"),
+            (Term::Option("savedsearch.store".to_owned()), "savedsearch.store"),
+            (Term::AsQuery, "execute it as a query"),
+            (Term::Tool(Tool::VerifyStore), "`Connection::verify_store`"),
+        ];
+        each(cases, |(term, words)| {
+            assert_eq!(term.to_string(), words);
+            let phrase = Phrase::from("é ") + term.clone() + "; end";
+            assert_eq!(phrase.as_str(), format!("é {words}; end"));
+            assert_eq!(phrase.worded(|_| "ü".to_owned()), "é ü; end", "the words of another front");
+        });
+    }
+
+    /// A worker of the program answers a server that is embedded.
+    #[test]
+    fn a_phrase_of_another_process_is_worded_anew() {
+        let text = "`savedsearch store verify` lists such files".to_owned();
+        let phrase = Phrase { text, terms: vec![(0..26, Term::Tool(Tool::VerifyStore))] };
+        assert_eq!(phrase.worded(Term::to_string), "`Connection::verify_store` lists such files");
+    }
 
     fn phrase() -> Phrase {
         Phrase::from("needs 9, but ").add(Setting::MaxRequests).add(" allows 2").advised(
@@ -378,7 +433,10 @@ mod tests {
         let json = r#"["full",{"lead":"; ","name":"store","term":"change","words":"leave it out"},""]"#;
         let found: serde_json::Value = alone.json(|_| "leave it out".to_owned()).parse().expect("JSON");
         assert_eq!(found, json.parse::<serde_json::Value>().expect("JSON"));
-        let cut = Phrase { text: "é".to_owned(), terms: vec![(1, Term::BaseUrl), (usize::MAX, Term::BaseUrl)] };
+        let cut = Phrase {
+            text: "é".to_owned(),
+            terms: vec![(1..1, Term::BaseUrl), (usize::MAX..usize::MAX, Term::BaseUrl)],
+        };
         assert_eq!(cut.worded(without), "", "places that are none");
     }
 }

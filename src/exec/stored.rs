@@ -51,7 +51,7 @@ use super::read_options::ReadOptions;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver};
 use crate::client::Prefetch;
-use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting, Tool};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestPlan};
 use crate::store::{
@@ -185,7 +185,7 @@ impl Driver {
             };
             let missing = lost.first().map(|(path, _)| {
                 let message = format!("{} is missing or damaged: requesting its days again", path.display());
-                Error::new(ErrorKind::Store, message).advice("`savedsearch store verify` lists such files")
+                Error::new(ErrorKind::Store, message).advice(Phrase::from(Tool::VerifyStore) + " lists such files")
             });
             let sound = regions.into_iter().filter(|region| file_of(region).is_none_or(|file| !lost.contains(&file)));
             Ok((sound.collect::<Vec<_>>(), unknown.or(missing)))

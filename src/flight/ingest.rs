@@ -12,6 +12,7 @@ use tonic::Status;
 
 use super::command::flight_status;
 use super::parameters;
+use crate::catalog::refuse_served;
 use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::host::temporary::{self, Making};
@@ -34,6 +35,7 @@ pub(super) async fn ingest(
     let options = ingest.table_definition_options.unwrap_or_default();
     let name = temporary::name(ingest.catalog, ingest.schema, ingest.table);
     let _making = session.making.lock().await;
+    refuse_served(&session.context, &name).map_err(|error| session.failure(&error))?;
     let exists = session.context.table_exist(name.clone()).map_err(|error| session.failure(&error))?;
     match (exists, options.if_exists(), options.if_not_exist()) {
         (true, TableExistsOption::Replace, _) => {}

@@ -16,9 +16,9 @@ use datafusion::prelude::SessionContext;
 
 use crate::host::temporary::for_each;
 use crate::host::type_compat::table_schema;
-use crate::table::ApiTable;
+use crate::table::{ApiTable, ServedTable};
 
-/// Table type of the service's tables.
+/// Table type of the tables of the service, and of a server's embedder.
 pub const TABLE: &str = "TABLE";
 /// Table type of the session's views and of system tables.
 pub const VIEW: &str = "VIEW";
@@ -164,10 +164,10 @@ fn foreign_key_schema() -> SchemaRef {
 
 /// Type of a table.
 pub(crate) fn kind(table: &dyn TableProvider) -> &'static str {
-    if table.downcast_ref::<ApiTable>().is_some() {
-        TABLE
-    } else if table.table_type() == TableType::View {
+    if table.table_type() == TableType::View {
         VIEW
+    } else if table.downcast_ref::<ApiTable>().is_some() || table.downcast_ref::<ServedTable>().is_some() {
+        TABLE
     } else {
         TEMPORARY
     }

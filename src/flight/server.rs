@@ -21,7 +21,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::front::{Ends, QUIET, Upkeep, drained, start_upkeep};
 use crate::host::listener::{End, accept};
 use crate::host::reload::Reload;
-use crate::host::state::{Host, HostSpec, check_exposure};
+use crate::host::spec::{HostSpec, check_exposure};
+use crate::host::state::Host;
 use crate::serving::{Acceptor, GRPC, Serving, TlsSpec, bind, encrypted};
 
 /// Configuration of a [`FlightServer`].
@@ -38,6 +39,11 @@ pub struct ServerSpec {
 }
 
 impl ServerSpec {
+    /// A server without TLS, which may listen on a loopback address only.
+    pub fn new(listen: SocketAddr, host: HostSpec) -> Self {
+        Self { listen, tls: None, insecure: false, host }
+    }
+
     /// Checks the configuration before a server starts, without opening anything.
     ///
     /// # Errors

@@ -30,11 +30,12 @@ use super::peer::Caller;
 use super::scram::Verifier;
 use crate::client::{Allowance, Secret};
 use crate::config::read_toml;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::profile::RateWindow;
 
 /// Authentication mode of a server.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Auth {
     /// No authentication; only allowed on loopback addresses.
     None,
@@ -408,7 +409,7 @@ impl Known {
             let bad = |what: &str| bad(format!("user `{name}`: {what}"));
             if let Some(hash) = &password_hash {
                 PasswordHash::new(hash).ok().filter(is_complete).ok_or_else(|| {
-                    bad("password_hash is not an Argon2 hash").advice("create one: savedsearch serve --hash-password")
+                    bad("password_hash is not an Argon2 hash").advice(Phrase::from("create one: ") + Tool::HashPassword)
                 })?;
             }
             if name.is_empty() || name.contains(':') {
@@ -418,7 +419,7 @@ impl Known {
                 let verifier = Verifier::parse(text);
                 verifier.ok_or_else(|| {
                     bad("scram_sha_256 is not a SCRAM-SHA-256 verifier")
-                        .advice("create one: savedsearch serve --scram-verifier")
+                        .advice(Phrase::from("create one: ") + Tool::ScramVerifier)
                 })
             });
             let scram = scram.transpose()?;

@@ -15,6 +15,7 @@ use super::planner::{Runnable, Statement, may_set, runnable};
 use super::sessions::Session;
 use super::state::{Host, timed_out};
 use super::temporary::Making;
+use crate::catalog::refuse_served;
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{spent, start};
@@ -115,6 +116,7 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
     let CreateMemoryTable { name, input, if_not_exists, or_replace, .. } = table;
     let _making = session.making.lock().await;
     // Checked before any request is spent.
+    refuse_served(&session.context, &name)?;
     match (session.context.table_exist(name.clone())?, if_not_exists, or_replace) {
         (true, true, false) => return Ok(()),
         (true, false, false) => {

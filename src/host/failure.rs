@@ -184,7 +184,7 @@ impl Failure {
         Self { line: Phrase::from(lead) + self.line, ..self }
     }
 
-    /// The message in the words of SQL.
+    /// The message in the words of SQL, and of the library or the program.
     pub fn message(&self) -> String {
         self.worded(Term::to_string)
     }

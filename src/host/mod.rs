@@ -15,9 +15,9 @@
 //!   `metrics` counts, and `failure` is an error as a client sees it.
 //! - `cached_plan` keeps the plan of a prepared statement.
 //! - `shares` divides the memory, and the turns for planning, among the users.
-//! - `effects` runs statements that change a session, `temporary` holds its tables.
-//! - `settings` has the limits and the `[serve]` table of the configuration file; `state` holds the state that all calls
-//!   share.
+//! - `effects` runs statements that change a session, `temporary` holds its tables, `own_tables` has those of an embedder.
+//! - `settings` has the limits and the `[serve]` table of the configuration file, `spec` what a server starts with; `state` holds
+//!   the state that all calls share.
 
 pub(crate) mod account;
 pub(crate) mod auth;
@@ -33,6 +33,7 @@ pub(crate) mod lanes;
 pub(crate) mod listener;
 mod logins;
 pub(crate) mod metrics;
+pub(crate) mod own_tables;
 pub(crate) mod peer;
 pub(crate) mod planner;
 pub(crate) mod reload;
@@ -41,14 +42,17 @@ pub(crate) mod scram;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod shares;
+pub(crate) mod spec;
 pub(crate) mod state;
 pub(crate) mod temporary;
 pub(crate) mod type_compat;
 
 pub use self::auth::{Auth, Users, hash_password};
 pub use self::http::HttpServer;
+pub use self::own_tables::OwnTables;
 pub use self::reload::Reload;
 pub use self::sessions::{PassThrough, Upstream};
 pub use self::settings::{Limits, ServeDocument};
-pub use self::state::{Host, HostSpec};
+pub use self::spec::HostSpec;
+pub use self::state::Host;
 pub use crate::serving::{TlsSpec, cannot_listen};

@@ -26,6 +26,7 @@ use super::auth::{Auth, Credentials, Principal, Rejection, anybody, key_holder};
 use super::failure::{Code, Failure, KeyOwner};
 use super::lanes::OwnLane;
 use super::metrics::Metrics;
+use super::own_tables::OwnTables;
 use super::peer::{Caller, Peer};
 use super::settings::Limits;
 use super::shares::{Received, SessionMemory, Share, Shares};
@@ -42,6 +43,7 @@ use crate::session::{bounded_session, session_config, session_with};
 
 /// Connections behind the tables of sessions.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Upstream {
     /// Connections with the server's own API keys.
     Own {
@@ -229,6 +231,7 @@ pub(crate) struct Sessions {
     upstream: Upstream,
     /// Those that sessions begin with.
     settings: SessionSettings,
+    tables: OwnTables,
     limits: Limits,
     shares: Shares,
     /// Random salt for principal names derived from API keys, so that they are meaningless to other processes.
@@ -257,6 +260,7 @@ impl Sessions {
             auth,
             upstream,
             settings,
+            tables: OwnTables::default(),
             shares: Shares::new(limits.memory_mib, runtime),
             limits,
             salt: rand::random(),
@@ -265,6 +269,11 @@ impl Sessions {
             #[cfg(feature = "distributed")]
             workers: None,
         }
+    }
+
+    /// Adds tables of the embedder to all sessions.
+    pub(crate) fn with_tables(self, tables: OwnTables) -> Self {
+        Self { tables, ..self }
     }
 
     /// Spreads queries of stores over workers.
@@ -472,6 +481,10 @@ impl Sessions {
             Some(_) => self.shares.of_stranger(&principal.name)?,
         };
         let context = session_with(&connection, config, Arc::clone(&own.runtime))?;
+        for (name, other) in named {
+            context.register_catalog(name, catalog(other)?);
+        }
+        self.tables.register(&context, principal)?;
         let context = bounded_session(&context)?;
         #[cfg(feature = "distributed")]
         let context = match &self.workers {
@@ -483,8 +496,7 @@ impl Sessions {
             None => context,
         };
         let mut connections = vec![connection];
-        for (name, other) in named {
-            context.register_catalog(name, catalog(other)?);
+        for (_, other) in named {
             // The first one may have a name as well.
             if !connections.iter().any(|known| Arc::ptr_eq(known, other)) {
                 connections.push(Arc::clone(other));

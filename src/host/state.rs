@@ -1,6 +1,5 @@
 //! State that all calls share: sessions, limits, threads and metrics.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,12 +23,14 @@ use super::lanes::{InLane, Lanes};
 use super::metrics::Metrics;
 use super::peer::Peer;
 use super::planner::Statement;
-use super::sessions::{Session, Sessions, Upstream};
+#[cfg(any(test, feature = "distributed"))]
+use super::sessions::Upstream;
+use super::sessions::{Session, Sessions};
 use super::settings::Limits;
 use super::shares::SessionMemory;
-use crate::config::SessionSettings;
+use super::spec::HostSpec;
 #[cfg(feature = "distributed")]
-use crate::distributed::{Workers, name_store};
+use crate::distributed::name_store;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::statements::{SPILLED, Statements};
 use crate::memory::{StatementMemory, until_ended};
@@ -70,24 +71,6 @@ pub(crate) struct Admitted {
     pub(crate) lane: Arc<InLane>,
 }
 
-/// Configuration that the fronts of a server share.
-#[derive(Debug)]
-pub struct HostSpec {
-    /// Authentication mode.
-    pub auth: Auth,
-    /// Address of `/healthz` and `/metrics`; `None` disables them.
-    pub operations: Option<SocketAddr>,
-    /// Resource limits.
-    pub limits: Limits,
-    /// Initial settings of sessions. Clients may change them.
-    pub settings: SessionSettings,
-    /// Connections behind the tables.
-    pub upstream: Upstream,
-    /// Workers that queries of stores are spread over; `None`: the server runs all queries itself.
-    #[cfg(feature = "distributed")]
-    pub workers: Option<Arc<Workers>>,
-}
-
 impl Host {
     /// Starts the threads, without a request to the service.
     ///
@@ -98,7 +81,7 @@ impl Host {
         spec.check()?;
         #[cfg(feature = "distributed")]
         let workers = spec.workers;
-        let HostSpec { auth, upstream, settings, limits, .. } = spec;
+        let HostSpec { auth, upstream, tables, settings, limits, .. } = spec;
         let anonymous = matches!(auth, Auth::None);
         #[cfg(feature = "distributed")]
         if let (Some(_), Upstream::Own { connection, named }) = (&workers, &upstream) {
@@ -113,6 +96,7 @@ impl Host {
         let runtime = runtime.build_arc().map_err(|error| failed(&error))?;
         let metrics = Metrics::new();
         let sessions = Sessions::new(auth, upstream, settings, limits.clone(), runtime, Arc::clone(&metrics));
+        let sessions = sessions.with_tables(tables);
         #[cfg(feature = "distributed")]
         let sessions = sessions.with_workers(workers);
         let lanes = Lanes::start().map_err(|error| failed(&error))?;
@@ -396,56 +380,6 @@ impl Abandoned {
 impl Drop for Abandoned {
     fn drop(&mut self) {
         self.0.iter().for_each(|memory| memory.abandon());
-    }
-}
-
-impl HostSpec {
-    /// The default limits and settings, without workers, `/healthz` and `/metrics`.
-    pub fn new(auth: Auth, upstream: Upstream) -> Self {
-        Self {
-            auth,
-            operations: None,
-            limits: Limits::default(),
-            settings: SessionSettings::default(),
-            upstream,
-            #[cfg(feature = "distributed")]
-            workers: None,
-        }
-    }
-
-    /// Checks the limits, and that the upstream fits the authentication.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.limits.check()?;
-        let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
-        match (&self.auth, &self.upstream) {
-            (Auth::PassThrough, Upstream::Own { .. }) => {
-                refuse("pass-through authentication needs Upstream::PassThrough", "use PassThrough::new")
-            }
-            (Auth::None | Auth::Users(_), Upstream::PassThrough(_)) => {
-                refuse("the server has no API key", "configure one, or use --auth pass-through")
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Rejects a listener that is open to the network, or would expose credentials.
-///
-/// # Errors
-/// [`ErrorKind::Config`] with the option to use.
-pub(crate) fn check_exposure(listen: SocketAddr, auth: &Auth, tls: bool, insecure: bool) -> Result<()> {
-    let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
-    match auth {
-        _ if listen.ip().is_loopback() => Ok(()),
-        Auth::None => refuse(
-            "without authentication the server may only listen on a loopback address",
-            "use --auth users or --auth pass-through",
-        ),
-        _ if !tls && !insecure => refuse(
-            "credentials would be sent over the network in clear text",
-            "set --tls-cert and --tls-key, or --insecure behind a proxy that terminates TLS",
-        ),
-        _ => Ok(()),
     }
 }
 

@@ -25,7 +25,8 @@ use crate::host::auth::credentials;
 use crate::host::failure::{Code, Failure};
 use crate::host::http::{Answer, Bound, HttpServer, names_of, received};
 use crate::host::peer::Caller;
-use crate::host::state::{Host, HostSpec, check_exposure};
+use crate::host::spec::{HostSpec, check_exposure};
+use crate::host::state::Host;
 use crate::serving::TlsSpec;
 
 /// Path of the endpoint.
@@ -46,6 +47,13 @@ pub struct McpSpec {
     pub mcp: McpLimits,
     /// Users, limits and connections, and the settings of each call.
     pub host: HostSpec,
+}
+
+impl McpSpec {
+    /// A server with the default limits of calls and without TLS, which may listen on a loopback address only.
+    pub fn new(listen: SocketAddr, host: HostSpec) -> Self {
+        Self { listen, tls: None, insecure: false, mcp: McpLimits::default(), host }
+    }
 }
 
 /// Serves MCP over streamable HTTP, without requests to the service.

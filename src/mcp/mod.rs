@@ -45,7 +45,8 @@ use crate::error::{Error, ErrorKind, Result, one_line};
 use crate::host::auth::{Auth, Credentials};
 use crate::host::sessions::Upstream;
 use crate::host::settings::Limits;
-use crate::host::state::{Host, HostSpec};
+use crate::host::spec::HostSpec;
+use crate::host::state::Host;
 
 /// Limits of an MCP server, in addition to [`Limits`].
 #[derive(Debug, Clone, PartialEq, Eq)]

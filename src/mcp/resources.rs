@@ -11,6 +11,7 @@ use super::McpLimits;
 use super::text::table;
 use super::tools::{REQUESTS, ROWS};
 use crate::error::{describe as describe_error, one_line, shortened};
+use crate::host::own_tables;
 use crate::host::sessions::Session;
 use crate::numbers::{counted, grouped};
 use crate::wording::{period_in_words, schema};
@@ -24,6 +25,8 @@ const PAGES: [(&str, &str, &str); 4] = [
 ];
 const PAGE: &str = "savedsearch://docs/";
 const PROFILE: &str = "savedsearch://profile";
+/// Tables of an embedder that are listed by name.
+const OWN: usize = 100;
 
 /// The tables, what their rows are, and the requests that reading them costs.
 pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
@@ -36,8 +39,10 @@ pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
             period_in_words(&connection.profile().window.default)
         );
     }
+    let own = own_tables::in_other_catalogs(&session.context).await.map_err(|error| describe_error(&error))?;
     let mut others = session.context.catalog_names();
-    others.retain(|name| *name != session.context.state().config_options().catalog.default_catalog);
+    let default = session.context.state().config_options().catalog.default_catalog.clone();
+    others.retain(|name| *name != default && own.iter().all(|[catalog, ..]| catalog != name));
     if !others.is_empty() {
         others.sort();
         let first = &others[0];
@@ -46,6 +51,11 @@ pub(super) async fn list_tables(session: &Session) -> Result<String, String> {
             "Other connections, with tables of the same names: {}. Write {first}.v4.mentions, for example.",
             others.join(", ")
         );
+    }
+    if !own.is_empty() {
+        let names: Vec<String> = own.iter().take(OWN).map(|names| names.join(".")).collect();
+        let more = if own.len() > OWN { ", …" } else { "" };
+        let _ = writeln!(text, "Tables of this server: {}{more}.", names.join(", "));
     }
     Ok(text)
 }
@@ -142,4 +152,38 @@ fn profile(session: &Session) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Schema;
+    use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
+    use datafusion::datasource::empty::EmptyTable;
+
+    use super::*;
+    use crate::client::Secret;
+    use crate::connection::Connection;
+    use crate::host::auth::{Auth, Credentials};
+    use crate::host::sessions::Upstream;
+    use crate::host::spec::HostSpec;
+    use crate::host::state::Host;
+
+    #[tokio::test]
+    async fn tables_of_an_embedder_are_listed_by_their_full_names() {
+        let key = Secret::new("key").expect("a key");
+        let connection = Connection::builder("http://127.0.0.1:9/v4", key).build().expect("a connection");
+        let upstream = Upstream::Own { connection, named: Vec::new() };
+        let spec = HostSpec::new(Auth::None, upstream).with_tables(|context, _| {
+            let (catalog, schema) = (MemoryCatalogProvider::new(), MemorySchemaProvider::new());
+            schema.register_table("brands".to_owned(), Arc::new(EmptyTable::new(Arc::new(Schema::empty()))))?;
+            catalog.register_schema("public", Arc::new(schema))?;
+            context.register_catalog("own", Arc::new(catalog));
+            Ok(())
+        });
+        let host = Host::start(spec).expect("a host");
+        let session = host.sessions.find(Credentials::None, None).await.expect("a session");
+        let listed = list_tables(&session).await.expect("tables");
+        assert!(listed.contains("\nTables of this server: own.public.brands.\n"), "{listed}");
+        assert!(!listed.contains("Other connections"), "{listed}");
+    }
 }

@@ -17,7 +17,8 @@ use crate::host::front::{Upkeep, start_upkeep};
 use crate::host::in_service::InService;
 use crate::host::listener::{ClientStream, End};
 use crate::host::reload::Reload;
-use crate::host::state::{Host, HostSpec, check_exposure};
+use crate::host::spec::{HostSpec, check_exposure};
+use crate::host::state::Host;
 use crate::serving::{Acceptor, TlsSpec, bind};
 
 /// Configuration of a [`PostgresServer`].
@@ -32,6 +33,11 @@ pub struct PostgresSpec {
 }
 
 impl PostgresSpec {
+    /// A server without TLS, which may listen on a loopback address only.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, tls: None, insecure: false }
+    }
+
     /// Checks that the listener would not expose credentials or data.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ use super::access::{has_catalog, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
 use super::storage::{self, Storage};
-use crate::error::{Error, ErrorKind, Phrase, Result, Term};
+use crate::error::{Error, ErrorKind, Phrase, Result, Term, Tool};
 use crate::files;
 use crate::location::CatalogUrl;
 
@@ -154,7 +154,7 @@ impl Catalog {
             }
             Access::Read if !has_catalog(dir)? => {
                 return Err(Error::new(ErrorKind::Store, format!("{}: no store in this folder", dir.display()))
-                    .advice("fill one with savedsearch sync, or correct the path"));
+                    .advice(Phrase::from("fill one with ") + Tool::Sync + ", or correct the path"));
             }
             Access::Read => {}
         }

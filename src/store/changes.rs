@@ -17,7 +17,7 @@ use super::files::{self, FILTERS};
 use super::region::{DataFile, Region, Rows};
 use super::stamps::{Stamp, Stamped};
 use super::{Store, only, opened};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 
 /// The commit after which changes are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,7 +124,7 @@ impl Store {
     pub(crate) fn check_since(&self, since: Since) -> Result<()> {
         let Some(Recorded { after, latest }) = self.catalog.recorded()? else {
             return Err(Error::new(ErrorKind::Store, "the store does not record its changes yet")
-                .advice("open it for writing once, for example with `savedsearch sync`"));
+                .advice(Phrase::from("open it for writing once, for example with ") + Tool::Sync));
         };
         let (known, is_made) = match since {
             Since::Snapshot(snapshot) => (snapshot >= after.snapshot, snapshot <= latest),

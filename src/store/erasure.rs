@@ -22,7 +22,7 @@ use super::coverage::{day_of, start_of};
 use super::files::{self, AID, Layout};
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
 use super::{ATTEMPTS, Store, Written};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 
 /// Beginning of the names of columns that identify an author.
 const AUTHOR: &str = "author";
@@ -296,8 +296,9 @@ impl Store {
     ) -> Result<bool> {
         if layout.compared(what).is_empty() {
             let message = format!("{}: stored with an earlier profile, which has no such column", file.path);
-            return Err(Error::new(ErrorKind::Store, message)
-                .advice("erase its days with --before, or read them again with `sync --rescan`"));
+            return Err(Error::new(ErrorKind::Store, message).advice(
+                Phrase::from("erase its days with ") + Tool::EraseBefore + ", or read them again with " + Tool::Rescan,
+            ));
         }
         let compared = layout.compared(what).into_iter().map(|at| layout.schema.field(at).name().as_str());
         let columns: Vec<&str> = [AID].into_iter().chain(compared).collect();

@@ -29,7 +29,7 @@ use super::first_seen::FIRST_SEEN;
 use super::region::{DataFile, Day};
 use super::storage::{NewFile, Storage};
 use crate::decode::data_type;
-use crate::error::{Error, ErrorKind, Phrase, Result, Setting};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting, Tool};
 
 /// Column with the saved search.
 pub(crate) const AID: &str = "aid";
@@ -602,7 +602,8 @@ pub(crate) fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
 
 /// Advice for a file that cannot be read, or whose rows contradict the catalog.
 pub(crate) fn unreadable() -> Phrase {
-    Phrase::from("`savedsearch store verify` tells how to replace damaged files")
+    Phrase::from(Tool::VerifyStore)
+        + " tells how to replace damaged files"
         + Setting::Store.to("off").after("; ").then(" bypasses the store")
 }
 

@@ -151,8 +151,9 @@ impl Store {
         }
         if wanted.is_empty() {
             let message = format!("mentions have no column `{}`", USUAL.join("` or `"));
-            return Err(Error::new(ErrorKind::Query, message)
-                .advice(format!("name the columns with --column; available: {}", texts.join(", "))));
+            return Err(Error::new(ErrorKind::Query, message).advice(
+                Phrase::from("name the columns ") + Tool::IndexColumns + format!("; available: {}", texts.join(", ")),
+            ));
         }
         wanted.sort_unstable();
         wanted.dedup();
@@ -311,8 +312,11 @@ impl Store {
         let Some(named) = self.catalog.cursor(COLUMNS)? else { return Ok(Vec::new()) };
         let mut named: Vec<String> = serde_json::from_str(&named).map_err(|_| {
             let message = format!("the store is damaged: invalid value of cursor `{COLUMNS}`");
-            Error::new(ErrorKind::Store, message)
-                .advice("name the columns with `savedsearch store index --column`, or end indexing with `--off`")
+            let advice = Phrase::from("name the columns ")
+                + Tool::IndexColumns
+                + ", or end indexing with "
+                + Tool::RemoveIndexes;
+            Error::new(ErrorKind::Store, message).advice(advice)
         })?;
         let texts = self.columns_of_texts();
         named.retain(|column| texts.contains(&column.as_str()));

@@ -12,7 +12,7 @@ use super::coverage::settled_days;
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
 use super::storage::{Found, Storage};
 use super::{Store, files, index};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Tool};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 /// Age at which responses are removed.
@@ -26,12 +26,19 @@ const ABANDONED: TimeDelta = TimeDelta::days(1);
 const BETWEEN_COMMITS: usize = 16;
 
 /// Remedy for a catalog that contradicts itself.
-const CONTRADICTS: &str = "; `savedsearch sync --rescan` over these days replaces what is stored";
+fn contradicts() -> String {
+    format!("; {} over these days replaces what is stored", Tool::Rescan)
+}
+
 /// Remedy for a file of mentions.
-const DAMAGED: &str =
-    "; restore it from a copy; or remove it and run `savedsearch store compact`, which drops its mentions";
+fn damaged() -> String {
+    format!("; restore it from a copy; or remove it and run {}, which drops its mentions", Tool::CompactStore)
+}
+
 /// Remedy for an index.
-const UNUSED: &str = "; it is not used; `savedsearch store index` writes it again";
+fn unused() -> String {
+    format!("; it is not used; {} writes it again", Tool::IndexStore)
+}
 
 /// Content of a store for one saved search under the same filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,20 +126,21 @@ impl Store {
                 }
             }
         }
-        problems.iter_mut().for_each(|problem| problem.push_str(CONTRADICTS));
+        problems.iter_mut().for_each(|problem| problem.push_str(&contradicts()));
         let deleted = self.catalog.folder_of_deleted();
         files.extend(self.deleted_files()?.into_iter().map(|file| (deleted.join(&file.path), Arc::new(file))));
-        let wrong = |path: &Path, bytes, digest: &str, remedy| {
+        let wrong = |path: &Path, bytes, digest: &str, remedy: &str| {
             problem_of(self.catalog.storage(), path, bytes, digest).map(|problem| format!("{problem}{remedy}"))
         };
-        problems.extend(files.iter().filter_map(|(path, file)| wrong(path, file.bytes, &file.digest, DAMAGED)));
+        let remedy = damaged();
+        problems.extend(files.iter().filter_map(|(path, file)| wrong(path, file.bytes, &file.digest, &remedy)));
+        let remedy = format!("; {} writes it again", Tool::CompactStore);
         let (data, deletes) = (self.catalog.data(), self.catalog.delete_files()?);
-        let deletes = deletes.iter().filter_map(|(path, bytes, digest)| {
-            wrong(&data.join(path), *bytes, digest, "; `savedsearch store compact` writes it again")
-        });
+        let deletes =
+            deletes.iter().filter_map(|(path, bytes, digest)| wrong(&data.join(path), *bytes, digest, &remedy));
         problems.extend(deletes);
         let indexes = files.iter().filter_map(|(path, file)| self.problem_of_index(path, file));
-        problems.extend(indexes.map(|problem| format!("{problem}{UNUSED}")));
+        problems.extend(indexes.map(|problem| format!("{problem}{}", unused())));
         Ok(problems)
     }
 

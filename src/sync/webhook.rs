@@ -11,7 +11,7 @@ use url::Url;
 use super::NewMentions;
 use crate::client::{HttpLimits, Network, is_loopback};
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Phrase, Result, Term};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 
 /// Longest time until the response to a request.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -46,8 +46,9 @@ impl Webhook {
         if url.scheme() == "http" && !is_loopback(&url) && !insecure {
             let host = url.host_str().unwrap_or_default();
             let what = format!("new mentions would be sent to {host} in clear text");
-            return Err(Error::new(ErrorKind::Config, what)
-                .advice(Phrase::from("use an https URL, or ") + Term::Insecure + " on a network that you trust"));
+            return Err(Error::new(ErrorKind::Config, what).advice(
+                Phrase::from("use an https URL, or ") + Tool::WebhookInsecure + " on a network that you trust",
+            ));
         }
         let network = Network::try_new(HttpLimits::default().insecure(true), &url)?;
         Ok(Self { url, network })
@@ -98,7 +99,8 @@ mod tests {
             ("https://host:s3cr3t/", "invalid URL of the webhook: invalid port number; expected https://host/…"),
             (
                 "http://user:s3cr3t@host/s3cr3t?s3cr3t",
-                "new mentions would be sent to host in clear text; use an https URL, or --insecure on a network that you trust",
+                "new mentions would be sent to host in clear text; use an https URL, or `insecure` of `Webhook::try_new` on a \
+                 network that you trust",
             ),
         ];
         each(cases, |(url, expected)| {

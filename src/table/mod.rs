@@ -15,6 +15,8 @@ mod past;
 mod read_only;
 mod relations;
 mod search;
+#[cfg(feature = "host")]
+mod served;
 mod session_zone;
 mod system;
 mod unnested_keys;
@@ -35,5 +37,7 @@ pub(crate) use read_only::is_read_only;
 pub(crate) use read_only::read_only;
 pub(crate) use relations::Relations;
 pub(crate) use search::{SEARCH, SearchTable};
+#[cfg(feature = "host")]
+pub(crate) use served::ServedTable;
 pub(crate) use system::SystemTable;
 pub(crate) use unnested_keys::without_unnested_keys;

@@ -8,8 +8,12 @@ pub(crate) fn read_only(table: &str) -> Error {
         .advice("create a table or view with another name, as in CREATE TABLE mine AS SELECT …")
 }
 
-/// True for the tables of the service and of schema `system`, false for those of the session.
+/// True for the tables of the service, of schema `system` and of a server's embedder, false for those of the session.
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) fn is_read_only(table: &std::sync::Arc<dyn datafusion::catalog::TableProvider>) -> bool {
+    #[cfg(feature = "host")]
+    if table.downcast_ref::<super::ServedTable>().is_some() {
+        return true;
+    }
     table.downcast_ref::<super::ApiTable>().is_some() || table.downcast_ref::<super::SystemTable>().is_some()
 }

@@ -466,10 +466,10 @@ fn in_page(term: &Term) -> String {
         | Term::BaseUrl
         | Term::KeyFile
         | Term::Insecure
-        | Term::InsecureInRust
         | Term::MemoryLimit
         | Term::Option(_)
-        | Term::AsQuery => term.to_string(),
+        | Term::AsQuery
+        | Term::Tool(_) => term.to_string(),
     }
 }
 

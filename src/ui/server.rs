@@ -14,7 +14,8 @@ use crate::error::{Result, one_line};
 use crate::host::auth::{Auth, Credentials};
 use crate::host::failure::Failure;
 use crate::host::http::{Bound, HttpServer};
-use crate::host::state::{Host, HostSpec, check_exposure};
+use crate::host::spec::{HostSpec, check_exposure};
+use crate::host::state::Host;
 use crate::serving::TlsSpec;
 
 /// Configuration of the page.
@@ -31,6 +32,11 @@ pub struct PageSpec {
 }
 
 impl PageSpec {
+    /// A page without TLS and dashboards, which may listen on a loopback address only.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, tls: None, insecure: false, dashboards: None }
+    }
+
     /// Checks that the page would not expose anything, and the dashboards.
     ///
     /// # Errors

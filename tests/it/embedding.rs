@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use datafusion_saved_search::datafusion::execution::SessionStateBuilder;
 use datafusion_saved_search::datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_saved_search::simulator::{KEY, Settings};
+use datafusion_saved_search::simulator::{KEY, Settings, Simulator};
 use datafusion_saved_search::{
     Clock, Connection, Error, ErrorKind, Profile, SavedSearchFactory, Secret, catalog, install, plan_cost, session,
 };
 
-use crate::support::{BIG, OTHER, World, each_async, now, rows};
+use crate::support::{BIG, OTHER, World, corpus, each_async, now, rows};
 
 async fn rows_of(context: &SessionContext, sql: &str) -> Vec<Vec<String>> {
     let frame = context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
@@ -118,6 +118,21 @@ async fn a_session_that_exists_gets_the_tables_and_keeps_its_own() {
     let sql = "SELECT b.column2, count(*) FROM brands b JOIN savedsearch.v4.mentions m ON m.aid = b.column1 GROUP BY 1";
     assert_eq!(rows_of(&context, sql).await, [["ours".to_owned(), expected[0][0].clone()]]);
     assert_eq!(world.service.requests() - before, 2, "the list and an overview");
+}
+
+/// Faults of a response reach the client as over the network, and waits take no time.
+#[tokio::test(start_paused = true)]
+async fn a_simulator_within_the_process_is_a_service_with_its_faults() {
+    let clock = Clock::fixed(now());
+    let faults = vec!["truncated@1".parse().unwrap(), "429:retry-after=10@2".parse().unwrap()];
+    let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), faults, ..Settings::default() });
+    let builder = Connection::builder("http://process-of-embedder.invalid/v4", Secret::new(KEY).unwrap());
+    let connection = builder.service(Arc::new(simulator.clone())).clock(clock).build().unwrap();
+    let context = session(&connection).unwrap();
+    let sql = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND duration = '365d'");
+    let search = simulator.corpus().search(BIG).unwrap();
+    assert_eq!(rows_of(&context, &sql).await, [[search.mentions.len().to_string()]]);
+    assert_eq!(simulator.requests(), 3, "two failed");
 }
 
 #[tokio::test]

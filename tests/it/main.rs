@@ -28,6 +28,7 @@ mod lying;
 mod mcp;
 mod odd;
 mod one_row_an_aid;
+mod own_tables;
 mod pages;
 mod postgres;
 mod probing;

@@ -324,7 +324,7 @@ async fn calls_that_cannot_be_answered_say_what_to_do() {
     let error = visit.plain.sql("SELECT * FROM changes(since => 1)").await.unwrap_err();
     let error = Error::find(&error).unwrap();
     assert_eq!(error.kind(), ErrorKind::Config);
-    assert!(error.to_string().contains("no store configured; use --store DIR"), "{error}");
+    assert!(error.to_string().contains("no store configured; use `ConnectionBuilder::store`"), "{error}");
 }
 
 /// Changes before commits were recorded, and those of a program that does not record them, are unknown.

@@ -98,7 +98,7 @@ async fn a_byte_that_changes_in_a_file_is_an_error_or_makes_no_difference() {
                 Ok(found) => assert!(found == *expected, "byte {at}: other rows"),
                 Err(error) => {
                     let error = error.to_string();
-                    assert!(error.contains(name(&file)) && error.contains("store verify"), "byte {at}: {error}");
+                    assert!(error.contains(name(&file)) && error.contains("verify_store"), "byte {at}: {error}");
                     errors += 1;
                 }
             }
@@ -137,9 +137,9 @@ async fn damaged_rows_are_not_copied() {
         for at in [5, length / 3, length / 2, length - 3] {
             flip(&before[0], at);
             let error = visit.connection.compact_store().unwrap_err().to_string();
-            assert!(error.contains(name(&before[0])) && error.contains("store verify"), "{error}");
+            assert!(error.contains(name(&before[0])) && error.contains("verify_store"), "{error}");
             let [problem]: [String; 1] = problems(&visit.connection).try_into().unwrap();
-            assert!(problem.contains(name(&before[0])) && problem.contains("`savedsearch store compact`"), "{problem}");
+            assert!(problem.contains(name(&before[0])) && problem.contains("`Connection::compact_store`"), "{problem}");
             flip(&before[0], at);
         }
         flip(&before[0], length / 2);
@@ -178,7 +178,7 @@ async fn what_is_lost_is_dropped_and_hinders_no_command() {
         lost.iter().for_each(|file| std::fs::remove_file(file).unwrap());
         let found = problems(&visit.connection);
         assert!(
-            !found.is_empty() && found.iter().all(|problem| problem.contains("`savedsearch store compact`")),
+            !found.is_empty() && found.iter().all(|problem| problem.contains("`Connection::compact_store`")),
             "{found:?}"
         );
         // A synchronization drops nothing.
@@ -220,9 +220,9 @@ async fn a_file_with_other_rows_than_in_the_catalog_is_named_and_replaced() {
     visit.set("SET savedsearch.freshness = '1h'").await;
     let some = "SELECT id FROM mentions WHERE published_at >= TIMESTAMP '2026-06-20T00:00:00Z'";
     let error = ask(&visit, some).await.unwrap_err().to_string();
-    assert!(error.contains(name(&file)) && error.contains("store verify"), "{error}");
+    assert!(error.contains(name(&file)) && error.contains("verify_store"), "{error}");
     let found = problems(&visit.connection);
-    assert!(!found.is_empty() && found.iter().all(|problem| problem.contains("sync --rescan")), "{found:?}");
+    assert!(!found.is_empty() && found.iter().all(|problem| problem.contains("`SyncOptions::rescan`")), "{found:?}");
     fill(&visit, since, |options| options.rescan = true).await.unwrap();
     assert_eq!(problems(&visit.connection), Vec::<String>::new());
     visit.cost(some).await;
@@ -255,9 +255,9 @@ async fn files_that_another_program_has_added_stay() {
         }
     };
     fill(&visit, since, |options| options.rescan = true).await.unwrap();
-    stays("sync --rescan");
+    stays("`SyncOptions::rescan`");
     visit.connection.compact_store().unwrap();
-    stays("store compact");
+    stays("`Connection::compact_store`");
     assert_eq!(ask(&visit, all).await.unwrap(), expected);
     visit.connection.erase_stored(Some(&searches[0]), &Erase::Id("none".to_owned())).unwrap();
     visit.connection.erase_stored(None, &Erase::Before((now() - days(20)).date_naive())).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adbc_core::Optionable;
 use adbc_core::error::Result;
 use adbc_core::options::{OptionConnection, OptionDatabase, OptionValue};
-use datafusion_saved_search::error::Phrase;
+use datafusion_saved_search::error::{Phrase, use_words_of_program};
 
 use crate::connection::Connection;
 use crate::error::{named_option, wrong};
@@ -34,6 +34,8 @@ impl adbc_core::Driver for Driver {
         &mut self,
         opts: impl IntoIterator<Item = (OptionDatabase, OptionValue)>,
     ) -> Result<Database> {
+        // Users of a driver have the program, and not the library.
+        use_words_of_program();
         let mut options = Options::default();
         for (option, value) in opts {
             options.set(option, value)?;

@@ -95,7 +95,9 @@ fn in_session(term: &Term) -> String {
         Term::BaseUrl => "the option uri".to_owned(),
         Term::KeyFile => "the option savedsearch.api_key_command".to_owned(),
         Term::Insecure => "the option savedsearch.insecure".to_owned(),
-        Term::InsecureInRust | Term::MemoryLimit => String::new(),
+        Term::MemoryLimit => String::new(),
+        // There are no functions for it in a session.
+        Term::Tool(tool) => tool.in_program().to_owned(),
         Term::Setting(_) | Term::Change(_) | Term::Statements | Term::Option(_) | Term::AsQuery => term.to_string(),
     }
 }
@@ -163,6 +165,7 @@ fn status(code: Code) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use datafusion_saved_search::error::Tool;
     use datafusion_saved_search::{Error as Own, ErrorKind};
 
     use super::*;
@@ -170,13 +173,13 @@ mod tests {
     #[test]
     fn advice_names_options_of_the_driver() {
         let check = Phrase::from("check ") + Term::BaseUrl + " and the key";
-        let insecure = Phrase::from("use an https URL, or ") + Term::Insecure + " (insecure = true in a file";
-        let insecure = insecure + Term::InsecureInRust + ")";
+        let insecure = Phrase::from("use an https URL, or ") + Term::Insecure + " (insecure = true in a file)";
         for (advice, expected) in [
             (check, "check the option uri and the key"),
             (insecure, "use an https URL, or the option savedsearch.insecure (insecure = true in a file)"),
             (Phrase::from("set a key or ") + Term::KeyFile, "set a key or the option savedsearch.api_key_command"),
             (Phrase::from("aggregate") + Term::MemoryLimit, "aggregate"),
+            (Phrase::from(Tool::VerifyStore) + " lists such files", "`savedsearch store verify` lists such files"),
             (Setting::MaxRequests.to("40").after("raise it: ").into(), "raise it: SET savedsearch.max_requests = 40"),
             ("add a LIMIT".into(), "add a LIMIT"),
         ] {

@@ -32,7 +32,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell as CommandShell;
 use datafusion_saved_search::config::{is_blank, variable};
-use datafusion_saved_search::error::{Term, describe, one_line};
+use datafusion_saved_search::error::{Term, describe, one_line, use_words_of_program};
 use datafusion_saved_search::host::{HttpServer, cannot_listen};
 use datafusion_saved_search::memory::STACK;
 use datafusion_saved_search::shell::{
@@ -405,6 +405,7 @@ impl From<Failure> for Exit {
 }
 
 fn main() -> ExitCode {
+    use_words_of_program();
     // Statements are planned recursively, which the first thread has too small a stack for.
     match std::thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn(run).map(JoinHandle::join) {
         Ok(Ok(status)) => status,

@@ -370,12 +370,10 @@ fn specs(access: Access, serve: &ServeArguments, document: &ServeDocument) -> Re
         None => return Err(Exit::usage(format!("{off} requires --postgres-listen"))),
     };
     let host = HostSpec {
-        auth,
         operations,
         limits: serve.access.limits(document.limits.clone()),
         settings: settings(&document.settings, &serve.set)?,
-        upstream,
-        workers: None,
+        ..HostSpec::new(auth, upstream)
     };
     let spec = ServerSpec { listen, tls, insecure, host };
     Ok(Specs { spec, flight, postgres, page, demo })

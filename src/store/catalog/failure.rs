@@ -7,17 +7,19 @@ use rusqlite::ErrorCode;
 
 use super::sql::SqlError;
 use super::sqlite::PATIENCE;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Phrase, Tool};
 use crate::store::files::{full, is_disk_full};
 
 /// Advice for a file with content that this program cannot have written.
-pub(super) const DAMAGED: &str = "run savedsearch store verify, or remove the folder";
+pub(super) fn damaged_advice() -> Phrase {
+    Phrase::from("run ") + Tool::VerifyStore + ", or remove the folder"
+}
 
 /// Describes a failed operation on a file.
 pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
     let of = |what: &str| Error::new(ErrorKind::Store, format!("{}: {what}", path.display()));
     let Some(code) = error.sqlite_error_code() else {
-        return of(&format!("the store is damaged: {error}")).advice(DAMAGED);
+        return of(&format!("the store is damaged: {error}")).advice(damaged_advice());
     };
     let folder = path.parent().unwrap_or(path);
     match code {
@@ -36,10 +38,10 @@ pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Error {
         ErrorCode::NotADatabase => {
             of("not a savedsearch store, or damaged").advice("use another folder, or remove this one")
         }
-        ErrorCode::DatabaseCorrupt => of("the store is damaged").advice(DAMAGED),
+        ErrorCode::DatabaseCorrupt => of("the store is damaged").advice(damaged_advice()),
         ErrorCode::SystemIoFailure => of(&format!("cannot be read or written: {error}")),
         // A missing table or column among them.
-        _ => of(&format!("the store cannot be used: {error}")).advice(DAMAGED),
+        _ => of(&format!("the store cannot be used: {error}")).advice(damaged_advice()),
     }
 }
 
@@ -49,5 +51,5 @@ pub(super) fn damaged(place: impl fmt::Display, error: &SqlError) -> Error {
         SqlError::Invalid(what) => format!(": {what}"),
         _ => String::new(),
     };
-    Error::new(ErrorKind::Store, format!("{place}: the store is damaged{what}")).advice(DAMAGED)
+    Error::new(ErrorKind::Store, format!("{place}: the store is damaged{what}")).advice(damaged_advice())
 }

@@ -5,7 +5,7 @@ use super::coverage::data_file;
 use super::ducklake::{MENTIONS, timestamp};
 use super::recorded::time_of;
 use super::sql::{Connection, SqlResult, values};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::store::changes::Since;
 use crate::store::region::DataFile;
 
@@ -44,7 +44,7 @@ impl Catalog {
                 }
             };
             return Err(Error::new(ErrorKind::Store, what)
-                .advice("name another one; `savedsearch store versions` sets how long versions are kept"));
+                .advice(Phrase::from("name another one; ") + Tool::KeepVersions + " sets how long versions are kept"));
         };
         Ok(files)
     }

@@ -42,7 +42,7 @@ use tokio_rustls::TlsConnector;
 use super::recorded::instant_of;
 use super::sql::{Connection, SqlError, SqlResult, Value, values};
 use super::{Access, DUCKLAKE_VERSION, VERSION, ducklake, failure};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::location::CatalogUrl;
 use crate::store::network::{Network, wait};
 
@@ -123,7 +123,7 @@ impl Postgres {
         if !postgres.transaction(Some(READ), exists)? {
             if !postgres.writes {
                 return Err(Error::new(ErrorKind::Store, format!("{postgres}: no store in this schema"))
-                    .advice("fill one with savedsearch sync, or correct the address"));
+                    .advice(Phrase::from("fill one with ") + Tool::Sync + ", or correct the address"));
             }
             postgres.transaction(Some(CREATE), |connection| {
                 // Another process may have done it.
@@ -290,7 +290,7 @@ impl Postgres {
             // The others repeat those below them, or name their kind only.
             let cause = causes.last().map(ToString::to_string).unwrap_or_default();
             if !is_of_connection(&error) {
-                return of(format!("the store cannot be used: {cause}")).advice(failure::DAMAGED);
+                return of(format!("the store cannot be used: {cause}")).advice(failure::damaged_advice());
             }
             return of(format!("the catalog cannot be reached: {cause}"))
                 .advice("check the server, its address and the network")
@@ -312,7 +312,8 @@ impl Postgres {
             class if class.starts_with("53") => of(format!("the server is short of resources: {what}")).passing(),
             _ if is_passing(code) => of(format!("the server interrupted the transaction: {what}")).passing(),
             // A missing table or column among them.
-            code => of(format!("the store cannot be used: {what} ({code})")).advice("run savedsearch store verify"),
+            code => of(format!("the store cannot be used: {what} ({code})"))
+                .advice(Phrase::from("run ") + Tool::VerifyStore),
         }
     }
 }

@@ -130,7 +130,7 @@ fn a_store_belongs_to_the_first_owner_that_keeps_something() {
         first.set_cursor("list", "y").expect_err("taken"),
         reader.cursor("list").expect_err("taken"),
     ] {
-        assert!(error.to_string().contains("made with another address or key; check --base-url"), "{error}");
+        assert!(error.to_string().contains("made with another address or key; check the base URL"), "{error}");
     }
     assert_eq!(right.cursor("list").expect("own"), Some("x".to_owned()));
 }
@@ -662,7 +662,7 @@ fn what_other_programs_change_is_found_and_not_used() {
     });
     tamper(&dir, "UPDATE savedsearch_coverage SET filters = 'x'");
     let error = catalog.regions("a").expect_err("damaged");
-    assert!(error.to_string().contains("damaged") && error.to_string().contains("savedsearch store verify"), "{error}");
+    assert!(error.to_string().contains("damaged") && error.to_string().contains("Connection::verify_store"), "{error}");
 }
 
 #[test]

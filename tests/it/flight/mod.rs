@@ -123,7 +123,7 @@ pub(crate) async fn refusal(client: &mut Client, sql: &str) -> Status {
 }
 
 /// Fetches the rows of a metadata command.
-async fn told(client: &mut Client, command: impl ProstMessageExt) -> RecordBatch {
+pub(crate) async fn told(client: &mut Client, command: impl ProstMessageExt) -> RecordBatch {
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
     let info = client.inner_mut().get_flight_info(descriptor.clone()).await.unwrap().into_inner();
     let schema = client.inner_mut().get_schema(descriptor).await.unwrap().into_inner();

@@ -644,7 +644,7 @@ async fn users_prove_their_password_and_nothing_tells_who_exists() {
     assert_eq!(served.simulator.requests(), 0);
     std::fs::write(&path, "[users.ada]\nscram_sha_256 = \"SCRAM-SHA-256$1:x$y\"\n").unwrap();
     let error = Users::read(&path).expect_err("not a verifier").to_string();
-    assert!(error.contains("--scram-verifier"), "{error}");
+    assert!(error.contains("`postgres::scram_verifier`"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
