@@ -35,6 +35,7 @@ mod network;
 mod opening;
 mod past;
 mod quota;
+mod records;
 mod region;
 mod stamps;
 mod statistics;
@@ -74,6 +75,7 @@ pub(crate) use self::index::Search;
 pub(crate) use self::lease::{Lease, Leased, Work};
 pub use self::maintenance::Holding;
 pub(crate) use self::maintenance::date_of;
+pub(crate) use self::records::records_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
 use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
@@ -111,6 +113,8 @@ pub(crate) struct Store {
     time: String,
     /// Name of the id column, if mentions have ids.
     id: Option<String>,
+    /// Columns of the catalog that are not the profile's: those of a store that is only read may be of another profile.
+    differing: HashSet<String>,
     cached: Mutex<Cached>,
     counters: Counters,
     /// Files without checksums that this process has compared with their digests.
@@ -484,12 +488,14 @@ impl Store {
 
     /// True if files of this version have these columns, as they are today.
     pub(crate) fn has_columns(&self, version: i64, columns: &[&ColumnSpec]) -> Result<bool> {
-        if version == self.catalog.schema() {
+        if version == self.catalog.schema() && self.differing.is_empty() {
             return Ok(true);
         }
-        let readable = self.readable(version)?;
+        let mut readable = self.readable(version)?;
+        readable.retain(|name| !self.differing.contains(name));
         // What belongs to no column depends on all columns.
-        let same = readable.len() == self.layout.schema.fields().len()
+        let same = self.differing.is_empty()
+            && readable.len() == self.layout.schema.fields().len()
             && self.catalog.columns_of(version)?.len() == readable.len();
         Ok(columns.iter().all(|column| match column.origin {
             Origin::Extra => same,
