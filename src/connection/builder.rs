@@ -224,7 +224,8 @@ impl ConnectionBuilder {
             }
             None => (None, None),
         };
-        let (running, foreign_runs, fields, searches, fan_out, proven_values, combined) = Default::default();
+        let (running, foreign_runs, fields, searches, fan_out, proven_values, combined, seen_values) =
+            Default::default();
         Ok(Arc::new(Connection {
             client: Arc::new(client),
             clock,
@@ -235,6 +236,7 @@ impl ConnectionBuilder {
             fan_out,
             proven_values,
             combined,
+            seen_values,
             #[cfg(feature = "store")]
             store,
             #[cfg(feature = "store")]

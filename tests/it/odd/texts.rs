@@ -62,3 +62,121 @@ async fn texts_are_sorted_by_the_service_only_in_a_declared_collation() {
     let plan = without_case().context.sql(sql).await.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(plan.contains("sort_by = 'title_asc'") && plan.contains("collation"), "{plan}");
 }
+
+/// The mentions of a request, of which the last ones of twelve days are in another language.
+fn with_rare(asked: &Asked, language: &'static str) -> Vec<Mention> {
+    let mut of = matching(asked);
+    of.iter_mut().filter(|mention| mention.number >= 490).for_each(|mention| mention.language = language);
+    of
+}
+
+/// A service with a rare language, which its list and its mentions write in these ways.
+fn rare(profile: Profile, listed: &'static str, written: &'static str) -> Lab {
+    Lab::with(profile, move |asked, body| {
+        if asked.list {
+            return;
+        }
+        body["overview"] = overview(asked, &with_rare(asked, listed));
+        if body["mentions"].is_object() {
+            body["mentions"] = page(asked, &with_rare(asked, written));
+        }
+    })
+}
+
+/// The languages of twelve days, as mentions have them.
+fn languages(written: &'static str) -> Vec<Vec<String>> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let (from, to) = (instant("2026-06-14T00:00:00Z"), instant("2026-06-26T00:00:00Z"));
+    for mention in corpus().iter().filter(|mention| from <= mention.at && mention.at < to) {
+        *counts.entry(if mention.number >= 490 { written } else { mention.language }).or_default() += 1;
+    }
+    counts.into_iter().map(|(language, count)| vec![language.to_owned(), count.to_string()]).collect()
+}
+
+fn by_language() -> String {
+    format!("SELECT language, count(*) FROM mentions WHERE {TWELVE_DAYS} GROUP BY 1 ORDER BY 1")
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_are_written_as_in_mentions() {
+    each_async(["PT", "pt ", "Pt", "unknown", "Other", ""], async |listed| {
+        let lab = rare(Profile::v4(), listed, "pt");
+        assert_eq!(lab.ask(&by_language()).await.unwrap(), languages("pt"), "{listed}");
+    })
+    .await;
+    let honest = rare(Profile::v4(), "pt", "pt");
+    assert_eq!((honest.ask(&by_language()).await.unwrap(), honest.service.requests()), (languages("pt"), 1));
+    // A word for NULL is one in lists as well.
+    let document = Profile::builtin_document("v4").unwrap();
+    let column = r#"{ name = "language", type = "utf8", at = "/language" }"#;
+    assert!(document.contains(column));
+    let nulls = document.replace(column, &column.replace(" }", r#", nulls = ["zz"] }"#));
+    let lab = rare(Profile::parse(&nulls, "nulls.toml").unwrap(), "zz", "zz");
+    let rows = lab.ask(&by_language()).await.unwrap();
+    let mut right = languages("zz");
+    right.last_mut().unwrap()[0] = "NULL".to_owned();
+    assert_eq!((rows, lab.service.requests()), (right, 1));
+}
+
+/// A profile of a service whose responses with mentions have no overview.
+fn apart() -> Profile {
+    Profile::parse("extends = \"v4\"\nname = \"apart\"\n[mentions]\nwith_overview = false\n", "apart.toml").unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_of_an_overview_without_mentions_are_compared_with_some() {
+    let lab = |upper: bool| {
+        Lab::with(apart(), move |asked, body| {
+            if asked.list {
+                return;
+            }
+            if asked.number("dataSize") > 0 {
+                body.as_object_mut().unwrap().remove("overview");
+            } else if upper {
+                for entry in body["overview"]["languages"].as_array_mut().into_iter().flatten() {
+                    entry["name"] = json!(entry["name"].as_str().unwrap().to_uppercase());
+                }
+            }
+        })
+    };
+    let groups = by_language();
+    let mut right = Lab::new(|_, _| {}).ask(&groups).await.unwrap();
+    right.sort();
+    assert_eq!(lab(true).ask(&groups).await.unwrap(), right);
+    let honest = lab(false);
+    for requests in [2, 3] {
+        assert_eq!((honest.ask(&groups).await.unwrap(), honest.service.requests()), (right.clone(), requests));
+    }
+}
+
+/// A filter that ignores case, and a list that repeats the requested value.
+#[tokio::test(start_paused = true)]
+async fn a_filter_without_case_is_compared_with_mentions_that_come_apart() {
+    let lab = Lab::with(apart(), |asked, body| {
+        if asked.list {
+            return;
+        }
+        let (from, to) = period(asked);
+        let mut of = corpus();
+        of.retain(|mention| from <= mention.at && mention.at < to);
+        of.retain(|mention| is_any_of(mention.language, &asked.text("language").to_lowercase()));
+        match asked.number("dataSize") {
+            0 => {
+                if asked.text("language") == "EN" {
+                    of.iter_mut().for_each(|mention| mention.language = "EN");
+                }
+                body["overview"] = overview(asked, &of);
+            }
+            _ => {
+                body.as_object_mut().unwrap().remove("overview");
+                body["mentions"] = page(asked, &of);
+            }
+        }
+    });
+    match lab.ask(&format!("SELECT count(*) FROM mentions WHERE {TWELVE_DAYS} AND language = 'EN'")).await {
+        Ok(rows) => assert_eq!(rows, [["0"]]),
+        Err(error) => {
+            assert!(matches!(error.kind(), ErrorKind::Incomplete | ErrorKind::Contradiction), "{error}");
+        }
+    }
+}
