@@ -15,7 +15,7 @@ mod saved_searches;
 #[cfg(feature = "store")]
 mod stored;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use chrono::{DateTime, Utc};
@@ -53,6 +53,8 @@ pub struct Connection {
     proven_values: Mutex<HashMap<String, Vec<(usize, usize)>>>,
     /// Names of filter parameters that the service was seen to combine in one request, in order.
     combined: Mutex<HashSet<Vec<String>>>,
+    /// Values of mentions that were compared with those of lists, by column.
+    seen_values: Mutex<HashMap<String, BTreeSet<String>>>,
     #[cfg(feature = "store")]
     store: Option<Arc<Store>>,
     /// Reason why the store is not open, if its disk has no space: queries read everything from the service.
@@ -70,6 +72,9 @@ pub(crate) struct LastList {
     /// The time of the list if an earlier process has requested it.
     pub(crate) earlier: Option<DateTime<Utc>>,
 }
+
+/// Values of a column that are kept.
+const MOST_VALUES: usize = 10_000;
 
 /// The names of filter parameters, in order.
 fn names_of(filters: &[FilterTerm]) -> Vec<String> {
@@ -174,6 +179,21 @@ impl Connection {
         let known = proven.entry(term.parameter.clone()).or_default();
         known.retain(|known| known.0 > values || known.1 > bytes);
         known.push((values, bytes));
+    }
+
+    /// Values of a column that mentions of a page were seen to have.
+    pub(crate) fn seen_values(&self, column: &str) -> BTreeSet<String> {
+        let seen = self.seen_values.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(column).cloned().unwrap_or_default()
+    }
+
+    /// Records values that the mentions of a page have in a column.
+    pub(crate) fn note_values(&self, column: &str, values: Vec<String>) {
+        let mut seen = self.seen_values.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = seen.entry(column.to_owned()).or_default();
+        // A column with more values has no list of all of them.
+        let room = MOST_VALUES.saturating_sub(known.len());
+        known.extend(values.into_iter().take(room));
     }
 
     /// True if the service was seen to combine these filters in one request.

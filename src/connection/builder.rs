@@ -19,7 +19,7 @@ use crate::profile::Profile;
 #[cfg(feature = "store")]
 use crate::profile::{ColumnSpec, ColumnType, Origin};
 #[cfg(feature = "store")]
-use crate::store::{AS_OF, FIRST_SEEN, Owner, Store, has_first_seen, is_full};
+use crate::store::{AS_OF, FIRST_SEEN, Owner, Store, has_first_seen, is_full, records_of};
 
 /// Builder of a [`Connection`].
 #[derive(Debug)]
@@ -214,7 +214,8 @@ impl ConnectionBuilder {
         let (store, unopened) = match location {
             Some(location) => {
                 let mentions = &client.profile().tables.mentions;
-                let owner = Owner { digest: owner.unwrap_or_else(|| client.identity()) };
+                let digest = owner.unwrap_or_else(|| client.identity());
+                let owner = Owner { digest, records: records_of(client.profile()) };
                 match Store::open(&location?, catalog.as_ref(), &owner, mentions, &clock) {
                     Ok(store) => (Some(store), None),
                     Err(full) if is_full(&full) => (None, Some(full)),
@@ -223,7 +224,8 @@ impl ConnectionBuilder {
             }
             None => (None, None),
         };
-        let (running, foreign_runs, fields, searches, fan_out, proven_values, combined) = Default::default();
+        let (running, foreign_runs, fields, searches, fan_out, proven_values, combined, seen_values) =
+            Default::default();
         Ok(Arc::new(Connection {
             client: Arc::new(client),
             clock,
@@ -234,6 +236,7 @@ impl ConnectionBuilder {
             fan_out,
             proven_values,
             combined,
+            seen_values,
             #[cfg(feature = "store")]
             store,
             #[cfg(feature = "store")]

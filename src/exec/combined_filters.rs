@@ -68,7 +68,13 @@ impl Driver {
     }
 
     /// The first mentions of a plan with other filters.
-    async fn filtered(&self, plan: &RequestPlan, pages: Pages, filters: Vec<FilterTerm>, size: u64) -> Result<Decoded> {
+    pub(super) async fn filtered(
+        &self,
+        plan: &RequestPlan,
+        pages: Pages,
+        filters: Vec<FilterTerm>,
+        size: u64,
+    ) -> Result<Decoded> {
         let client = self.config.connection.client();
         let size = client.page_size(size);
         let pages = Some(Pages { size, fetch: Some(size), ..pages });

@@ -939,7 +939,10 @@ fn run_cost(config: &ScanConfig, searches: Option<u64>, windows: u64) -> RunCost
     };
     match mode {
         Mode::Summary(summary) => {
-            of_summary(&summary.rows, plan.exact, has_unlisted_filters(config), searches, windows, size)
+            // Without mentions beside the overview, a page of them shows what a filter means.
+            let apart = !summary.with_mentions && !plan.template.filters.is_empty();
+            let unlisted = has_unlisted_filters(config) || apart;
+            of_summary(&summary.rows, plan.exact, unlisted, searches, windows, size)
         }
         Mode::Unordered(_) | Mode::Ordered { .. } => of_mentions(mode, plan.exact, searches, windows, size),
     }

@@ -128,10 +128,15 @@ impl Driver {
             let (names, numbers) = answer.list(list)?;
             let of_values = names
                 .iter()
-                .zip(numbers)
+                .zip(&numbers)
                 .filter(|(name, _)| name.as_ref().is_some_and(|name| term.values.contains(name)));
-            let numbers: Vec<i64> = of_values.map(|(_, number)| number).collect();
-            if sum(&numbers) != Some(counted) {
+            let of_values: Vec<i64> = of_values.map(|(_, number)| *number).collect();
+            if sum(&of_values) != Some(counted) {
+                return Ok(false);
+            }
+            // Both may be written in another way than the mentions, if none come with the overview.
+            let alone = self.with_mentions(&answer.request).is_none();
+            if alone && self.unproven_value(list, &names, &numbers, None).is_some() {
                 return Ok(false);
             }
         }

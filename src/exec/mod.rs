@@ -32,6 +32,7 @@ mod scan_config;
 mod scan_exec;
 #[cfg(feature = "shell")]
 mod sizes;
+mod spelling;
 mod stand_ins;
 #[cfg(feature = "store")]
 mod stored;

@@ -137,6 +137,8 @@ impl Driver {
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             let proven = self.prove_values(&plan, self.requested_values(&plan), Some(&answer), false);
             proven.await.map_err(|error| self.at_plan(error, &plan))?;
+            let spelled = self.see_spelling(&summary, &plan, &answer);
+            spelled.await.map_err(|error| self.at_plan(error, &plan))?;
             let counted = self.count(&summary, &plan, &answer, None).map_err(|error| self.at_plan(error, &plan))?;
             let none = matches!(answer.total(), Ok(Some(0)));
             drop(answer);
@@ -271,9 +273,7 @@ impl Driver {
     /// The counts of a list, with the mentions that have no value as one more.
     fn counts_of_list(&self, list: &CountList, answer: &Answer, total: i64, approximate: bool) -> Result<Counts> {
         let (mut names, mut numbers) = answer.list(list)?;
-        if let Some(missing) = &list.missing {
-            names.iter_mut().filter(|name| name.as_ref() == Some(missing)).for_each(|name| *name = None);
-        }
+        self.without_null_words(list, &mut names);
         let Some(left) = sum(&numbers).and_then(|sum| total.checked_sub(sum)) else { return Ok(Counts::None) };
         let without_value = list.whole && left > 0 && self.nullable(&list.column);
         if without_value {
@@ -293,10 +293,16 @@ impl Driver {
             if left != 0 && !without_value {
                 return Ok(Counts::None);
             }
-            if let Some(page) = self.mentions_beside(answer).transpose()?
-                && let Some(contradiction) = contradiction(list, &names, &numbers, page)
-            {
+            let page = self.mentions_beside(answer).transpose()?;
+            if let Some(contradiction) = page.and_then(|page| contradiction(list, &names, &numbers, page)) {
                 return Ok(Counts::Doubted(contradiction, "; correct the profile's [counts]"));
+            }
+            if let Some(value) = self.unproven_value(list, &names, &numbers, page) {
+                let CountList { column, dimension, .. } = list;
+                let reason = format!(
+                    "no mention shows that `{value}` of the overview list `{dimension}` is a value of `{column}`"
+                );
+                return Ok(Counts::Doubted(reason, ""));
             }
         }
         Ok(Counts::Of(Arc::new(StringArray::from(names)), numbers))

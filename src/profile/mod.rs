@@ -28,10 +28,11 @@ pub use column::{ColumnSpec, ColumnType, Only, Origin, Pointer, Scope, SectionSp
 pub(crate) use column::{Instant, RECENT, completed_instant, instant_by};
 pub use document::{Profile, SummedCounts};
 pub use spec::{
-    Auth, Budget, Complete, CompleteField, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec, ErrorFormat,
-    ErrorSpec, Evidence, FilterParameter, Filters, Flag, ListEndpoint, ListPages, ListSize, ListUnit, MentionsRequest,
-    Nulls, Offset, OffsetUnit, Oversize, PageSpec, RateWindow, RequestedBy, ResetFormat, Retention, SearchEndpoint,
-    Several, Sort, SortValue, TableKind, Tables, Throttle, ThrottleRule, Timezone, TimezoneKind, Total, Trust,
+    Auth, Budget, Collation, Complete, CompleteField, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec,
+    ErrorFormat, ErrorSpec, Evidence, FilterParameter, Filters, Flag, ListEndpoint, ListPages, ListSize, ListUnit,
+    MentionsRequest, Nulls, Offset, OffsetUnit, Oversize, PageSpec, RateWindow, RequestedBy, ResetFormat, Retention,
+    SearchEndpoint, Several, Sort, SortValue, TableKind, Tables, Throttle, ThrottleRule, Timezone, TimezoneKind, Total,
+    Trust,
 };
 pub use window::{End, Grid, Instants, Period, RelativeAs, WindowSpec};
 pub use zone::Zone;

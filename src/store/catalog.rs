@@ -27,6 +27,7 @@ mod ducklake;
 mod failure;
 #[cfg(feature = "shared")]
 mod lease;
+mod owner;
 mod past;
 #[cfg(feature = "shared")]
 mod postgres;
@@ -54,6 +55,8 @@ pub(crate) use self::columns::{FileColumn, StoredColumn};
 pub(crate) use self::coverage::Change;
 #[cfg(feature = "shared")]
 pub(crate) use self::lease::LASTS;
+use self::owner::Held;
+pub(crate) use self::owner::Owner;
 #[cfg(feature = "shared")]
 use self::postgres::Postgres;
 pub(crate) use self::recorded::Recorded;
@@ -102,19 +105,6 @@ enum Database {
     Sqlite(Box<Sqlite>),
     #[cfg(feature = "shared")]
     Postgres(Box<Postgres>),
-}
-
-/// The service and the key whose mentions a store holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
-    /// Digest of base URL and key, in hexadecimal digits.
-    pub(crate) digest: String,
-}
-
-impl Owner {
-    fn holds(&self, connection: &Connection<'_>) -> SqlResult<bool> {
-        connection.row("SELECT owner = ?1 FROM savedsearch_store", values![self.digest], |row| row.get(0))
-    }
 }
 
 /// Use of a store.
@@ -369,10 +359,11 @@ impl Catalog {
 
     /// Reads in one transaction, so that several statements see the same state.
     fn read<T>(&self, query: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
-        let query = |connection: &Connection<'_>| match self.owner.holds(connection)? || holds_nothing(connection)? {
-            true => query(connection).map(Some),
-            false => Ok(None),
-        };
+        let query =
+            |connection: &Connection<'_>| match self.owner.held(connection)?.is_free(connection, &self.database)? {
+                true => query(connection).map(Some),
+                false => Ok(None),
+            };
         match &self.database {
             Database::Sqlite(sqlite) => {
                 self.own(sqlite.read(query).map_err(|error| sqlite::told(&sqlite.path, error))?)
@@ -386,11 +377,12 @@ impl Catalog {
     /// server has rolled back is repeated.
     fn write<T>(&self, change: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
         let change = |connection: &Connection<'_>| {
-            if !self.owner.holds(connection)? {
-                if !holds_nothing(connection)? {
+            let held = self.owner.held(connection)?;
+            if held != Held::Own {
+                if !held.is_free(connection, &self.database)? {
                     return Ok(None);
                 }
-                connection.execute("UPDATE savedsearch_store SET owner = ?1", values![self.owner.digest])?;
+                connection.execute("UPDATE savedsearch_store SET owner = ?1", values![self.owner.text()])?;
             }
             change(connection).map(Some)
         };
@@ -442,14 +434,6 @@ pub(super) fn has_shared(url: &CatalogUrl) -> Result<bool> {
 fn not_built(url: &CatalogUrl) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{url}: this build has no catalogs in PostgreSQL"))
         .advice("build with the feature `shared`")
-}
-
-/// True for a store that nothing was ever kept in, or from which all was removed: it is free for any owner.
-fn holds_nothing(connection: &Connection<'_>) -> SqlResult<bool> {
-    let sql = "SELECT NOT EXISTS (SELECT 1 FROM savedsearch_coverage) AND NOT EXISTS (SELECT 1 FROM savedsearch_region_file) \
-               AND NOT EXISTS (SELECT 1 FROM savedsearch_deleted) AND NOT EXISTS (SELECT 1 FROM savedsearch_answer) \
-               AND NOT EXISTS (SELECT 1 FROM savedsearch_cursor)";
-    connection.row(sql, values![], |row| row.get(0))
 }
 
 /// Refuses a folder whose files belong to a catalog in PostgreSQL: they would be unknown files, which are removed.

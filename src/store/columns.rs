@@ -40,6 +40,14 @@ impl Store {
     /// Returns which of some columns the files of this version have, as they are today. `deciding`: columns that decide which rows
     /// are returned, and their order; `others`: those that are merely returned.
     pub(crate) fn columns_in(&self, version: i64, deciding: &[&ColumnSpec], others: &[&ColumnSpec]) -> Result<Columns> {
+        let differs = |column: &&ColumnSpec| match column.origin {
+            // What belongs to no column depends on all columns.
+            Origin::Extra => !self.differing.is_empty(),
+            _ => is_stored(&column.origin) && self.differing.contains(&column.name),
+        };
+        if deciding.iter().chain(others).any(|column| differs(column)) {
+            return Ok(Columns::Others);
+        }
         let current = self.catalog.schema();
         if version == current {
             return Ok(Columns::All);

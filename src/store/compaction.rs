@@ -428,7 +428,7 @@ mod tests {
     fn a_region_that_was_replaced_meanwhile_is_joined_with_no_other() {
         let folder = tempfile::tempdir().expect("a folder");
         let noon: DateTime<Utc> = "2026-07-01T12:00:00Z".parse().expect("an instant");
-        let (owner, profile) = (Owner { digest: "00ff".into() }, Profile::v4());
+        let (owner, profile) = (Owner { digest: "00ff".into(), records: String::new() }, Profile::v4());
         let location = Location::Folder(folder.path().to_owned());
         let store =
             Store::open(&location, None, &owner, &profile.tables.mentions, &Clock::fixed(noon)).expect("a store");

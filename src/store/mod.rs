@@ -37,6 +37,7 @@ mod network;
 mod opening;
 mod past;
 mod quota;
+mod records;
 mod region;
 mod stamps;
 mod statistics;
@@ -78,6 +79,7 @@ pub(crate) use self::index::Search;
 pub(crate) use self::lease::{Lease, Leased, Work};
 pub use self::maintenance::Holding;
 pub(crate) use self::maintenance::date_of;
+pub(crate) use self::records::records_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
 use self::statistics::Counters;
 pub use self::statistics::StoreStatistics;
@@ -115,6 +117,8 @@ pub(crate) struct Store {
     time: String,
     /// Name of the id column, if mentions have ids.
     id: Option<String>,
+    /// Columns of the catalog that are not the profile's: those of a store that is only read may be of another profile.
+    differing: HashSet<String>,
     cached: Mutex<Cached>,
     counters: Counters,
     /// Files without checksums that this process has compared with their digests.

@@ -1,5 +1,6 @@
 //! Opens a store: its place, its catalog, and the columns of its files.
 
+use std::collections::HashSet;
 use std::fs;
 use std::iter;
 use std::sync::atomic::AtomicI64;
@@ -20,9 +21,9 @@ impl Store {
     /// Opens the store at a location, for the mentions of a service that a key may read. It is created if it is missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if it was made with another address or key; [`ErrorKind::Store`] if it cannot be opened, which may pass
-    /// if another process is writing or a server does not answer; [`ErrorKind::Profile`] if the profile's mentions have no time that
-    /// identifies their day.
+    /// [`ErrorKind::Config`] if it was made with another address or key, or if its mentions are other records than those of the
+    /// profile; [`ErrorKind::Store`] if it cannot be opened, which may pass if another process is writing or a server does not
+    /// answer; [`ErrorKind::Profile`] if the profile's mentions have no time that identifies their day.
     pub(crate) fn open(
         location: &Location,
         catalog: Option<&CatalogUrl>,
@@ -33,15 +34,15 @@ impl Store {
         let time = time_of(mentions)?;
         refuse_reserved(mentions)?;
         let location = prepared(location)?;
-        let columns = stored_columns(mentions);
+        let declared = stored_columns(mentions);
         let open = |access| match (catalog, &location) {
             (None, Location::Folder(folder)) => {
-                Catalog::open(folder, owner, &columns, &time.name, clock.clone(), access)
+                Catalog::open(folder, owner, &declared, &time.name, clock.clone(), access)
             }
             (None, Location::Bucket(_)) => Err(access::without_catalog(&location)),
             (Some(url), location) => {
                 let storage = access::storage_of(location)?;
-                Catalog::open_shared(url, storage, owner, &columns, &time.name, clock.clone(), access)
+                Catalog::open_shared(url, storage, owner, &declared, &time.name, clock.clone(), access)
             }
         };
         let (catalog, unwritable) = match open(Access::ReadWrite) {
@@ -57,6 +58,7 @@ impl Store {
         };
         let version = catalog.schema();
         let columns = catalog.columns_of(version)?;
+        let differing = differing(&columns, &declared);
         let (time, id) = (time.name.clone(), mentions.id.clone());
         let layout = |own: Option<FileColumn>| {
             let columns: Vec<FileColumn> = columns.iter().cloned().chain(own).collect();
@@ -76,6 +78,7 @@ impl Store {
             deleted,
             time,
             id,
+            differing,
             cached,
             counters,
             checked: Mutex::default(),
@@ -143,9 +146,21 @@ fn stored_columns(mentions: &TableSpec) -> Vec<StoredColumn> {
     [own(AID, ColumnType::Utf8)].into_iter().chain(columns).chain(times).collect()
 }
 
+/// Names of the profile's columns that are in the catalog or declared, but not the same in both. The store's own have no source.
+fn differing(stored: &[FileColumn], declared: &[StoredColumn]) -> HashSet<String> {
+    let same = |stored: &FileColumn, own: &StoredColumn| {
+        (&stored.name, stored.kind, &stored.source) == (&own.name, own.kind, &own.source)
+    };
+    let former = stored.iter().filter(|stored| !declared.iter().any(|own| same(stored, own)));
+    let new = declared.iter().filter(|own| !stored.iter().any(|stored| same(stored, own)));
+    let former = former.filter(|stored| !stored.source.is_empty()).map(|stored| &stored.name);
+    let new = new.filter(|own| !own.source.is_empty()).map(|own| &own.name);
+    former.chain(new).cloned().collect()
+}
+
 /// Everything in the profile that decides the values of a column of mentions, except its type. Keys other than `at`, `from` and
 /// `pattern` are stated only if they are set, as stores of earlier versions do not state them.
-fn source_of(mentions: &TableSpec, column: &ColumnSpec) -> String {
+pub(super) fn source_of(mentions: &TableSpec, column: &ColumnSpec) -> String {
     // Without `..`, a new key does not compile until it is decided here.
     let ColumnSpec {
         name: _,
@@ -211,6 +226,24 @@ mod tests {
         assert_ne!(joined, source("snippet", INDEXED, INDEXED));
         let ignored = source("extra", "[tables.mentions]", "[tables.mentions]\nignore = [\"/new\"]");
         assert_ne!(ignored, source("extra", INDEXED, INDEXED));
+    }
+
+    /// A store that is only read keeps the columns of the profile that it was last written with.
+    #[test]
+    fn columns_that_differ_from_those_of_the_catalog_are_named() {
+        let own = stored_columns(&Profile::v4().tables.mentions);
+        let stored = |(id, column): (i64, &StoredColumn)| {
+            let StoredColumn { name, kind, source } = column.clone();
+            FileColumn { name, kind, source, id }
+        };
+        let stored: Vec<FileColumn> = (1_i64..).zip(&own).map(stored).collect();
+        assert_eq!(differing(&stored, &own), HashSet::new());
+        let mut changed = own.clone();
+        changed[2].source += "changed";
+        changed.push(StoredColumn { name: "new".into(), kind: ColumnType::Utf8, source: "a field".into() });
+        changed.remove(3);
+        let names = [own[2].name.clone(), own[3].name.clone(), "new".to_owned()];
+        assert_eq!(differing(&stored, &changed), names.into());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::changes::{self, CHANGES, ChangesTable};
 #[cfg(feature = "store")]
 use super::past::{self, MENTIONS_AS_OF, PastTable};
 use super::search::{self, SEARCH, SearchTable};
-use crate::profile::TableKind;
+use crate::profile::{SortValue, TableKind};
 use crate::pushdown::{ServiceOrder, order_named};
 
 /// The arguments of the service's tables, in positional order; the last one is accepted by `mentions` only.
@@ -96,14 +96,22 @@ fn order(table: &ApiTable, value: &Expr) -> Result<ServiceOrder> {
         Expr::Literal(value, _) => value.try_as_str().flatten().and_then(|value| order_named(profile, value)),
         _ => None,
     };
-    named.ok_or_else(|| {
+    let order = named.ok_or_else(|| {
         let known: Vec<&str> = profile.sort.values.iter().map(|known| known.value.as_str()).collect();
         let found = match value {
             Expr::Literal(value, _) => value.to_string(),
             other => other.to_string(),
         };
         plan_datafusion_err!("sort_by must be one of {}, found {found}", known.join(", "))
-    })
+    })?;
+    let of_texts = |known: &&SortValue| known.value == order.value && !known.is_ours(&profile.tables.mentions);
+    if let Some(SortValue { value, column, .. }) = profile.sort.values.iter().find(of_texts) {
+        return plan_err!(
+            "sort_by = '{value}' sorts by the text `{column}`, in an order that the profile does not state; use ORDER BY \
+             {column}, or add collation = \"bytes\" to this value in [sort] of the profile"
+        );
+    }
+    Ok(order)
 }
 
 impl RelationPlanner for TableFunctions {

@@ -156,7 +156,8 @@ fn sent(spec: &TableSpec, column: &ColumnSpec, profile: &Profile) -> String {
             let how = if profile.filters.several == Several::None { "=" } else { "=, IN, OR" };
             told.push(format!("{how}: filter {}", filter.parameter));
         }
-        let orders = profile.sort.values.iter().filter(|value| value.column == column.name);
+        let ours = profile.sort.values.iter().filter(|value| value.is_ours(spec));
+        let orders = ours.filter(|value| value.column == column.name);
         let orders = orders.map(|value| match value.direction {
             Direction::Asc => "ASC",
             Direction::Desc => "DESC",

@@ -2,6 +2,7 @@
 //! is typed. A service is honest but for one change.
 
 mod lists;
+mod texts;
 mod totals;
 
 use std::collections::BTreeMap;
@@ -148,8 +149,12 @@ struct Lab {
 
 impl Lab {
     fn new(change: impl Fn(&Asked, &mut Value) + Send + Sync + 'static) -> Self {
+        Self::with(Profile::v4(), change)
+    }
+
+    fn with(profile: Profile, change: impl Fn(&Asked, &mut Value) + Send + Sync + 'static) -> Self {
         let service = changed(change);
-        let connection = service.connect(Secret::new("a-key").unwrap(), Profile::v4());
+        let connection = service.connect(Secret::new("a-key").unwrap(), profile);
         Self { service, context: session(&connection).unwrap() }
     }
 

@@ -1514,6 +1514,36 @@ async fn a_column_of_another_place_is_another_column() {
     assert!(error.to_string().contains("`as_of`"), "{error}");
 }
 
+/// A day that was read from another place, or by another id, says nothing about the mentions of the profile.
+#[tokio::test]
+async fn a_store_has_the_mentions_of_one_definition() {
+    let shop = Shop::new();
+    shop.at(now() + days(5)).cost(&format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {QUARTER}")).await;
+    let open = |profile: Profile| {
+        let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap()).insecure();
+        builder.profile(profile).store(shop.folder.path()).build()
+    };
+    let document = Profile::builtin_document("v4").unwrap();
+    let changed = |from: &str, to: &str| {
+        assert!(document.contains(from), "{from}");
+        Profile::parse(&document.replacen(from, to, 1), "changed").unwrap()
+    };
+    let mut other_id = Profile::v4();
+    other_id.tables.mentions.id = Some("url".into());
+    let others = [
+        changed(r#"{ at = "/mentions/items" }"#, r#"{ at = "/mentions/others" }"#),
+        changed(r#"version = "updated_at""#, r#"version = "indexed_at""#),
+        changed(r#"path = "search""#, r#"path = "search/all""#),
+        other_id,
+    ];
+    for profile in others {
+        let error = open(profile).unwrap_err().to_string();
+        assert!(error.contains("filled with a profile") && error.contains("[tables.mentions]"), "{error}");
+    }
+    assert!(open(changed("max = 100", "max = 50")).is_ok());
+    assert!(open(Profile::v4()).is_ok());
+}
+
 #[tokio::test]
 async fn a_column_with_other_keys_is_another_column() {
     const PATTERN: &str = r#"at = "/indexedAt", pattern = "%Y-%m-%dT%H:%M:%S%.fZ""#;

@@ -25,7 +25,7 @@ pub use self::pages::{
     Depth, DepthAnswer, Flag, MentionsRequest, Offset, OffsetUnit, Oversize, PageSpec, RequestedBy, Total, Trust,
 };
 pub use self::question::{
-    Direction, FilterParameter, Filters, Nulls, Several, Sort, SortValue, Timezone, TimezoneKind,
+    Collation, Direction, FilterParameter, Filters, Nulls, Several, Sort, SortValue, Timezone, TimezoneKind,
 };
 pub use self::retention::Retention;
 pub use self::tables::{TableKind, Tables};

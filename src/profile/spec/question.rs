@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::column::{Origin, TableSpec};
+use super::super::column::{ColumnType, Origin, TableSpec};
 use super::super::zone::Zone;
 use super::{Checks, Evidence};
 use crate::error::nearest;
@@ -129,6 +129,12 @@ pub struct Sort {
 impl Sort {
     pub(super) fn check(&self, mentions: &TableSpec, checks: &mut Checks) {
         check_fields("sort.values", self.values.iter().map(|value| &value.column), mentions, checks);
+        let is_text =
+            |value: &&SortValue| mentions.column(&value.column).is_none_or(|column| column.kind == ColumnType::Utf8);
+        let of_others = self.values.iter().filter(|value| value.collation.is_some()).find(|value| !is_text(value));
+        let column = of_others.map(|value| value.column.as_str()).unwrap_or_default();
+        let message = format!("expected `collation` only with a utf8 column, found `{column}`");
+        checks.expect(of_others.is_none(), "sort.values", message);
     }
 }
 
@@ -152,6 +158,28 @@ pub struct SortValue {
     pub direction: Direction,
     /// Position of NULLs.
     pub nulls: Nulls,
+    /// Order of texts. Absent: not known, so that mentions are sorted here by this column. Numbers, instants and booleans have one
+    /// order.
+    pub collation: Option<Collation>,
+}
+
+impl SortValue {
+    /// True if the service sorts by this column of `mentions` as the engine does: numbers, instants and booleans, and texts of a
+    /// declared collation. Services compare texts by a language, or without case, and their first pages may look the same.
+    pub(crate) fn is_ours(&self, mentions: &TableSpec) -> bool {
+        mentions.column(&self.column).is_some_and(|column| match column.kind {
+            ColumnType::Int64 | ColumnType::Float64 | ColumnType::Boolean | ColumnType::Timestamp => true,
+            ColumnType::Utf8 | ColumnType::Utf8List | ColumnType::Json => self.collation == Some(Collation::Bytes),
+        })
+    }
+}
+
+/// Order of the texts of a sort order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Collation {
+    /// By the bytes of UTF-8, which is the order of the engine.
+    Bytes,
 }
 
 /// Direction of a sort order.

@@ -65,7 +65,7 @@ pub(super) fn tables(
     recorded::create(connection)?;
     connection.execute(
         "INSERT INTO savedsearch_store (version, owner, created_at) VALUES (?1, ?2, ?3)",
-        values![VERSION, owner.digest, ducklake::timestamp(now)],
+        values![VERSION, owner.text(), ducklake::timestamp(now)],
     )?;
     let metadata = [
         ("version", DUCKLAKE_VERSION),

@@ -20,7 +20,7 @@ fn noon() -> DateTime<Utc> {
 }
 
 fn owner() -> Owner {
-    Owner { digest: "00ff".into() }
+    Owner { digest: "00ff".into(), records: "ids".into() }
 }
 
 fn columns(kinds: &[(&str, ColumnType)]) -> Vec<StoredColumn> {
@@ -119,7 +119,7 @@ fn a_catalog_is_created_private_and_opened_again() {
 fn a_store_belongs_to_the_first_owner_that_keeps_something() {
     let dir = folder();
     let store = dir.path().join("store");
-    let wrong = Owner { digest: "1234".into() };
+    let wrong = Owner { digest: "1234".into(), records: String::new() };
     let opened = |access| Catalog::open(&store, &wrong, &usual(), "published_at", Clock::fixed(noon()), access);
     let (first, reader) = (opened(Access::ReadWrite).expect("created"), opened(Access::Read).expect("empty"));
     let right = open(&dir);
@@ -135,12 +135,35 @@ fn a_store_belongs_to_the_first_owner_that_keeps_something() {
     assert_eq!(right.cursor("list").expect("own"), Some("x".to_owned()));
 }
 
+/// A day of other records is not one of the owner's; without days, a store is free for any.
+#[test]
+fn a_store_has_the_records_of_its_owner() {
+    let dir = folder();
+    let store = dir.path().join("store");
+    let others = Owner { records: "others".into(), ..owner() };
+    let opened = |access| Catalog::open(&store, &others, &usual(), "published_at", Clock::fixed(noon()), access);
+    let first = open(&dir);
+    first.set_cursor("list", "x").expect("kept");
+    opened(Access::ReadWrite).expect("no mentions").set_cursor("list", "y").expect("taken");
+    assert_eq!(first.cursor("list").expect("no mentions"), Some("y".to_owned()));
+    let empty = region(&first, 10, &[0, 0], "none");
+    assert!(first.replace(&subject("a", &[]), &[], &[empty], None).expect("stored"));
+    for access in [Access::Read, Access::ReadWrite] {
+        let error = opened(access).expect_err("days of other records");
+        assert!(error.kind() == ErrorKind::Config && error.to_string().contains("another place"), "{error}");
+    }
+    // An earlier version did not state the records of its store.
+    tamper(&dir, "UPDATE savedsearch_store SET owner = '00ff'");
+    opened(Access::ReadWrite).expect("its own").set_cursor("list", "z").expect("kept");
+    assert!(first.cursor("list").is_err(), "the store is of the first that writes");
+}
+
 #[test]
 fn catalogs_of_others_are_refused() {
     let dir = folder();
     open(&dir).set_cursor("list", "x").expect("kept");
     let store = dir.path().join("store");
-    let other = Owner { digest: "1234".into() };
+    let other = Owner { digest: "1234".into(), records: String::new() };
     for access in [Access::Read, Access::ReadWrite] {
         let error = Catalog::open(&store, &other, &usual(), "published_at", Clock::fixed(noon()), access);
         let error = error.expect_err("another owner");

@@ -45,6 +45,11 @@ async fn a_total_that_its_response_calls_inexact_is_not_believed_wherever_it_say
         ("accurate", json!(false)),
         ("relation", json!("gte")),
         ("approximate", json!(true)),
+        ("totalFuzzy", json!(true)),
+        ("totalReliable", json!(false)),
+        ("countQualifier", json!("min")),
+        ("totalType", json!("hll")),
+        ("totalFormatted", json!("200+")),
     ];
     let cases = members.iter().flat_map(|member| ["/overview", "/mentions", ""].map(|place| (place, member.clone())));
     each_async(cases.collect::<Vec<_>>(), async |(place, (name, value))| {
@@ -77,6 +82,29 @@ async fn a_relation_is_believed_only_if_it_means_equality() {
         });
         let count = lab.ask(&format!("SELECT count(*) FROM mentions WHERE {TWELVE_DAYS}")).await.unwrap();
         assert_eq!((count, lab.service.requests()), (vec![vec!["432".to_owned()]], 1));
+    })
+    .await;
+}
+
+/// Members about other things cost no request.
+#[tokio::test(start_paused = true)]
+async fn members_about_something_else_leave_a_total_exact() {
+    let members = [
+        ("includeTotal", json!(true)),
+        ("totalFormatted", json!("432")),
+        ("totalReliable", json!(true)),
+        ("countBy", json!("day")),
+        ("countMode", json!("full")),
+    ];
+    let cases = members.iter().flat_map(|member| ["/overview", "/mentions", ""].map(|place| (place, member.clone())));
+    each_async(cases.collect::<Vec<_>>(), async |(place, (name, value))| {
+        let lab = Lab::new(move |asked, body| {
+            if let Some(object) = body.pointer_mut(place).filter(|object| !asked.list && object.is_object()) {
+                object[name] = value.clone();
+            }
+        });
+        let count = lab.ask(&format!("SELECT count(*) FROM mentions WHERE {TWELVE_DAYS}")).await.unwrap();
+        assert_eq!((count, lab.service.requests()), (vec![vec!["432".to_owned()]], 1), "{name} {place}");
     })
     .await;
 }
