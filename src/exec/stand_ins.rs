@@ -211,7 +211,7 @@ impl Driver {
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
         self.note_doubt(plan, head);
-        self.check_window(&request.plan, head)?;
+        self.check_window(head)?;
         let exact = answer.is_exact()? || summary.approximate;
         let Some(total) = answer.total()?.filter(|_| exact) else { return Ok(None) };
         // Why the counts are not used, for the author of the query.
@@ -237,7 +237,7 @@ impl Driver {
             false => None,
         };
         if let Some(volume) = volume.filter(|_| proves)
-            && let Some(reason) = self.timeline_differs(plan, volume, (total, times.as_deref()), head.window)
+            && let Some(reason) = self.timeline_differs(plan, volume, (total, times.as_deref()), head.echo.window())
         {
             return doubted(reason, "");
         }
@@ -253,7 +253,7 @@ impl Driver {
             SummaryRows::Total => Counts::Of(Arc::new(StringArray::new_null(1)), vec![total]),
             SummaryRows::List(list) => self.counts_of_list(list, answer, total, summary.approximate)?,
             SummaryRows::Days(zone) => match volume {
-                Some(days) => self.counts_of_days(Zone::Named(*zone), days, plan, head.window, exact_total),
+                Some(days) => self.counts_of_days(Zone::Named(*zone), days, plan, head.echo.window(), exact_total),
                 None => Counts::Doubted("the response has no timeline as the profile declares it".to_owned(), ""),
             },
             SummaryRows::Firsts(_) => Counts::None,
@@ -386,11 +386,11 @@ impl Driver {
         if profile.counts.as_ref().is_none_or(|counts| !counts.days || counts.trust != Trust::Exact) {
             return Ok(());
         }
-        let Some(Decoded { batch: volume, window: stated, .. }) = first.timeline()? else { return Ok(()) };
+        let Some(Decoded { batch: volume, echo, .. }) = first.timeline()? else { return Ok(()) };
         let Some(buckets) = buckets_of(volume) else { return Ok(()) };
         let counts: Vec<i64> = buckets.iter().map(|(_, count)| *count).collect();
         let as_many = sum(&counts).and_then(|sum| usize::try_from(sum).ok()) == Some(times.len());
-        if !as_many || !self.are_days(Zone::UTC, volume, plan, *stated) {
+        if !as_many || !self.are_days(Zone::UTC, volume, plan, echo.window()) {
             return Ok(());
         }
         let Some(at) = uncounted(buckets, times) else { return Ok(()) };
@@ -441,12 +441,12 @@ impl Driver {
             return Ok(Err(Unproved::NoCounts(None)));
         }
         let head = answer.totals()?;
-        self.check_window(&answer.request.plan, head)?;
+        self.check_window(head)?;
         if self.unfiltered(answer)?.is_some() || answer.estimate_of_total().is_some() {
             return Ok(Err(Unproved::NoCounts(None)));
         }
         let (total, exact) = (answer.total()?, answer.is_exact()?);
-        let of_window = total.filter(|_| exact).and_then(|total| u64::try_from(total).ok()).zip(head.window);
+        let of_window = total.filter(|_| exact).and_then(|total| u64::try_from(total).ok()).zip(head.echo.window());
         let unproved = Unproved::NoCounts(of_window.map(|(total, (from, to))| WindowTotal { total, from, to }));
         let Some(Decoded { batch: days, .. }) = answer.timeline()? else { return Ok(Err(unproved)) };
         let numbers = weights(days.column(1));
@@ -457,7 +457,7 @@ impl Driver {
             return Ok(Err(Unproved::Contradictory));
         }
         let days = starts.values().iter().copied().zip(numbers).collect();
-        Ok(Ok(CountedDays { window: head.window, as_of: head.as_of, days }))
+        Ok(Ok(CountedDays { window: head.echo.window(), as_of: head.echo.as_of(), days }))
     }
 
     /// Returns the first mention in each sort order. If one page holds all mentions, no other page is requested.
@@ -548,7 +548,7 @@ impl Driver {
             }
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
-            self.check_window(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
+            self.check_window(&page).map_err(|error| self.at_plan(error, &plan))?;
             self.counters.page(&self.scan, &page);
             self.note_doubt(&plan, &page);
             begins_with_null |= received == 0 && Self::begins_with_null(order, &converter, &plan, &page);

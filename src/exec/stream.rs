@@ -530,7 +530,7 @@ impl Driver {
                 }
             };
             let page = page.map_err(|error| self.at_table(error))?;
-            self.check_window(&request.plan, &page).map_err(|error| self.at_plan(error, &request.plan))?;
+            self.check_window(&page).map_err(|error| self.at_plan(error, &request.plan))?;
             self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
@@ -678,7 +678,7 @@ impl Driver {
         if relative.is_none() && !self.config.plan.ends_open {
             return Ok(());
         }
-        let end = page.window.filter(|_| relative.is_some()).map_or(now, |(_, to)| to.max(now));
+        let end = page.echo.window().filter(|_| relative.is_some()).map_or(now, |(_, to)| to.max(now));
         let time = profile.tables.mentions.time.as_deref().and_then(|time| profile.tables.mentions.column(time));
         let declared = time.is_some_and(|time| time.zone.is_some());
         let allowed = if declared { LAST_DAY } else { CLOCK_SKEW };
