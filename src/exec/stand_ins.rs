@@ -32,6 +32,8 @@ use super::page_converter::PageConverter;
 use super::requested_values::RequestedValues;
 use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
+#[cfg(feature = "store")]
+use super::stored::is_used;
 use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Prefetch, counted, doubted, read_pages};
 use crate::decode::{Decoded, in_zone_of};
@@ -44,12 +46,28 @@ impl Driver {
     /// Returns the rows that represent the mentions of one plan.
     pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan, prefetch: Prefetch) -> Batches {
         #[cfg(feature = "store")]
-        if let (Some(aid), Some(words)) = (&plan.aid, &plan.duration) {
-            let all = self.requests.in_window(aid, words);
-            if self.is_stored(&all) || self.refreshes(&all, &self.requests.for_counts(&plan, false)) {
-                return self.rows(all, None, prefetch);
-            }
+        if let (Some(aid), Some(words), true) = (&plan.aid, &plan.duration, is_used(&self.config)) {
+            let (all, count) = (self.requests.in_window(aid, words), self.requests.for_counts(&plan, false));
+            let rows = async move {
+                let stored = all.clone();
+                let reads = move |driver: &Self| driver.is_stored(&stored) || driver.refreshes(&stored, &count);
+                let reads = self.aside(reads).await;
+                match reads {
+                    Ok(true) => self.rows(all, None, prefetch),
+                    Ok(false) => self.requested(summary, plan, prefetch),
+                    Err(error) => {
+                        let failed: DataFusionResult<RecordBatch> = Err(error.into());
+                        futures::stream::iter([failed]).boxed()
+                    }
+                }
+            };
+            return futures::FutureExt::flatten_stream(rows).boxed();
         }
+        self.requested(summary, plan, prefetch)
+    }
+
+    /// Returns these rows by requests.
+    fn requested(self: Arc<Self>, summary: Summary, plan: RequestPlan, prefetch: Prefetch) -> Batches {
         match (self.requests.counting(plan.duration.as_deref()).clone(), summary.rows.clone()) {
             (Counting::Read, _) => self.rows(plan, None, prefetch),
             (_, SummaryRows::Firsts(orders)) => self.firsts(orders, plan),
