@@ -15,6 +15,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+pub use self::window::Echo;
 pub(crate) use self::window::RequestedWindow;
 use crate::profile::{Profile, RequestedBy, Several, Zone};
 

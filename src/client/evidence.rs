@@ -10,8 +10,8 @@
 //! | *the parts of a window are complete* | the total of the window before it was cut | their sum differs from it | the total is requested once more: if it is the same, the error names both numbers |
 //! | *all rows were returned*: as many as the total | overview or timeline count as many or fewer | both count the same number, and it is larger | refused, with both numbers |
 //! | *the far side of a cut has all* its mentions | it has those at its edge again | it lacks one, and another count contradicts the total | as above |
-//! | *this is the window that was requested* | the echo covers it ([`RequestedWindow`](crate::request::RequestedWindow)) | it ends before, starts after, or lies outside | refused; a store keeps its days |
-//! | *these are the mentions of the window* | the instant up to which the data is complete ([`RequestedWindow`](crate::request::RequestedWindow)) | it is earlier than the end of the window | refused, with both instants; a store keeps what it read later |
+//! | *this is the window that was requested* | the echo covers it ([`Echo`](crate::request::Echo)) | it ends before, starts after, or lies outside | refused; a store keeps its days |
+//! | *these are the mentions of the window* | the instant up to which the data is complete ([`Echo`](crate::request::Echo)) | it is earlier than the end of the window | refused, with both instants; a store keeps what it read later |
 //! | *windows are half-open*, [from, to) | no mention of the instant at which they end | there is one, and none of the first instant | the first instant is requested again: a mention of it is an error |
 //! | *the first rows* of a sort order were returned | each page begins at the row that its offset counts | rows are missing between them, although the total is unchanged | refused |
 //! | *the first rows* of a sort order were returned | overview and timeline count no more than the total, on days of the window | both count more, or the timeline has a day outside of the window | refused |

@@ -25,6 +25,7 @@ use super::circuit_breaker::{self, Breaker, Circuit};
 use super::estimates::{self, Grounds, Total};
 use super::http::{HttpRequest, HttpService};
 use super::ledger::{self, Ledger};
+use super::limits;
 use super::live::Live;
 use super::log::{RequestLog, RequestRecord};
 use super::pages::Totals;
@@ -128,21 +129,15 @@ impl Client {
             }
         };
         let log = RequestLog::new(key.clone());
-        let live = Live {
-            service,
-            key: key.clone(),
-            limiter: Arc::clone(&limiter),
-            ledger: ledger.clone(),
-            clock: clock.clone(),
-            requests: Arc::clone(&log.requests),
-        };
+        let live = Live { service, key: key.clone(), requests: Arc::clone(&log.requests) };
+        let limited = limits::over(Arc::new(live), &limiter, ledger.clone(), &clock);
         Ok(Self {
             base_url,
             shown_as,
             log,
             key,
             profile,
-            source: exchanges.over(Arc::new(live)),
+            source: exchanges.over(limited),
             limiter,
             ledger,
             breaker: Breaker::shared(identity),

@@ -27,6 +27,7 @@ mod fetch;
 mod headers;
 mod http;
 mod ledger;
+mod limits;
 mod live;
 mod log;
 mod pages;

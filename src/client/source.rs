@@ -1,7 +1,7 @@
 //! Sources of responses.
 //!
 //! ```text
-//! Client ─▶ single flight ─▶ Recorder ─▶ Live: limiter, ledger, budget ─▶ HttpService
+//! Client ─▶ single flight ─▶ Recorder ─▶ Limited: limiter, budget ─▶ InLedger ─▶ Live ─▶ HttpService
 //!                        └─▶ Replay
 //! ```
 //!
@@ -88,7 +88,7 @@ pub(super) struct Spending {
     pub(super) units: u64,
     /// Requests of its scan.
     pub(super) requests: Count,
-    /// Set by a source that counts the request when it is sent.
+    /// Set by a source that counts the request, when it is sent: what was spent on it stays spent.
     pub(super) sent: Arc<AtomicBool>,
 }
 

@@ -1,7 +1,7 @@
 //! A request that is spent before it is sent.
 //!
 //! ```text
-//! limiter admits ─▶ SpendGuard: query, allowance of its caller ─▶ ledger ─┬─ commit ─▶ sent
+//! limiter admits ─▶ SpendGuard: query, allowance of its caller ─▶ ledger ─┬─ sent ─▶ drop: it counts
 //!                                                                         └─ drop: given back
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! Invariant: a request that is not sent leaves the counts of the limiter, the query and its caller as they were before.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::Instant;
 
@@ -17,7 +18,7 @@ use super::budget::QueryBudget;
 use super::rate_limit::Limiter;
 use crate::error::Result;
 
-/// A request that is spent and not sent yet. Dropping it gives the request back, unless it is committed.
+/// A request that is spent. Dropping it gives the request back, unless it was sent.
 #[derive(Debug)]
 #[must_use = "the request is given back on drop"]
 pub(super) struct SpendGuard {
@@ -29,7 +30,8 @@ pub(super) struct SpendGuard {
     admitted: Instant,
     /// Units of the limiter's windows that the request costs.
     units: u64,
-    is_committed: bool,
+    /// Set by the source that sends it.
+    sent: Arc<AtomicBool>,
 }
 
 impl SpendGuard {
@@ -42,21 +44,17 @@ impl SpendGuard {
         limiter: &Arc<Limiter>,
         admitted: Instant,
         units: u64,
+        sent: Arc<AtomicBool>,
     ) -> Result<Self> {
         let spent = query.spend().inspect_err(|_| limiter.give_back(admitted, units))?;
         let (query, limiter) = (Arc::clone(query), Arc::clone(limiter));
-        Ok(Self { query, spent, limiter, admitted, units, is_committed: false })
-    }
-
-    /// Makes the request count, just before it is sent.
-    pub(super) fn commit(mut self) {
-        self.is_committed = true;
+        Ok(Self { query, spent, limiter, admitted, units, sent })
     }
 }
 
 impl Drop for SpendGuard {
     fn drop(&mut self) {
-        if !self.is_committed {
+        if !self.sent.load(Ordering::Relaxed) {
             self.query.give_back(self.spent);
             self.limiter.give_back(self.admitted, self.units);
         }

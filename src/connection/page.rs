@@ -56,15 +56,14 @@ impl Page for Decoded {
     fn last_row(&self) -> Self {
         let rows = self.batch.num_rows();
         let batch = self.batch.slice(rows.saturating_sub(1), rows.min(1));
-        let Self { total, hint, beside, counted_days, window, as_of, .. } = *self;
+        let Self { total, hint, beside, counted_days, echo, .. } = *self;
         Self {
             batch,
             total,
             hint,
             beside,
             counted_days,
-            window,
-            as_of,
+            echo,
             ids: None,
             times: None,
             keys: None,
@@ -97,6 +96,6 @@ impl PageDecoder for Decoder {
 
 /// The facts that a decoded page reports about its scan.
 pub(crate) fn facts_of(page: &Decoded) -> PageFacts {
-    let Decoded { total, hint, beside, counted_days, window, as_of, .. } = *page;
-    PageFacts { rows: page.batch.num_rows() as u64, total, hint, beside, counted_days, window, as_of }
+    let Decoded { total, hint, beside, counted_days, echo, .. } = *page;
+    PageFacts { rows: page.batch.num_rows() as u64, total, hint, beside, counted_days, echo }
 }

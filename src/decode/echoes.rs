@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 
 use super::envelope::Envelope;
 use super::value::{InstantForm, Instants, integer_of};
-use super::{Decoder, ECHO_AID, ECHO_OFFSET, ECHO_TIMEZONE, WINDOW_FROM, WINDOW_TO};
+use super::{AS_OF, Decoder, ECHO_AID, ECHO_OFFSET, ECHO_TIMEZONE, WINDOW_FROM, WINDOW_TO};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::Zone;
-use crate::request::{PageRequest, RequestedWindow};
+use crate::request::{Echo, PageRequest, RequestedWindow};
 
 impl Decoder {
     /// True if a response repeats the offset rounded down to a multiple of the page size.
@@ -20,11 +20,7 @@ impl Decoder {
     }
 
     /// The window that the response reports; `None` if one of its ends is no instant ([`instant`](Self::instant)).
-    pub(super) fn window(
-        &self,
-        answer: &Envelope<'_>,
-        request: &PageRequest,
-    ) -> Result<Option<(DateTime<Utc>, DateTime<Utc>)>> {
+    fn window(&self, answer: &Envelope<'_>, request: &PageRequest) -> Result<Option<(DateTime<Utc>, DateTime<Utc>)>> {
         let end = |slot| self.instant(answer, request, slot, "`from` and `to` in [echo]");
         Ok(end(WINDOW_FROM)?.zip(end(WINDOW_TO)?))
     }
@@ -35,7 +31,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`] for a value that is no instant: what the response covers would not be noticed.
-    pub(super) fn instant(
+    fn instant(
         &self,
         answer: &Envelope<'_>,
         request: &PageRequest,
@@ -80,7 +76,12 @@ impl Decoder {
         same
     }
 
-    pub(super) fn check_echoes(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<()> {
+    /// Compares what a response repeats of its request with the request as it was sent. Returns the echo of its window, which each
+    /// use of the response checks further.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming what was requested and what the response is for.
+    pub(super) fn check_echoes(&self, request: &PageRequest, answer: &Envelope<'_>) -> Result<Echo> {
         let plan = request.plan.as_ref();
         let offset = plan.pages.and_then(|_| self.profile.offset.of(request.row, request.size));
         let offset = offset.map(|offset| offset.to_string());
@@ -112,6 +113,7 @@ impl Decoder {
         }
         let asked = request.duration();
         let asked = asked.and_then(|words| RequestedWindow::of(&self.profile.window, words, plan.zone(&self.profile)));
-        RequestedWindow::check_overlap(asked, self.window(answer, request)?)
+        let as_of = self.instant(answer, request, AS_OF, "`as_of` in [complete]")?;
+        Echo::try_new(asked, self.window(answer, request)?, as_of)
     }
 }

@@ -38,7 +38,6 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
-use chrono::{DateTime, Utc};
 
 pub(crate) use self::body::decode_tables;
 #[cfg(test)]
@@ -60,7 +59,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{
     ColumnType, CompleteField, Origin, Pointer, Profile, Scope, SectionSpec, TableKind, TableSpec, Trust,
 };
-use crate::request::{Beside, CountedDays, Hint, PageRequest, Traits};
+use crate::request::{Beside, CountedDays, Echo, Hint, PageRequest, Traits};
 
 /// A decoded answer.
 #[derive(Debug, Clone)]
@@ -105,10 +104,8 @@ pub struct Decoded {
     pub doubt: Option<String>,
     /// Cursor of the next page, if the profile says where it is and there is one.
     pub next: Option<String>,
-    /// The window that the service resolved the request to, [from, to).
-    pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    /// Instant up to which the service's data was complete, if the response states it.
-    pub as_of: Option<DateTime<Utc>>,
+    /// The window that the response reports, and the requested one.
+    pub echo: Echo,
     /// First and last instant of the time column that have no zone and are taken for UTC.
     pub assumed: Option<(i64, i64)>,
     /// Traits of mentions that distinguish them apart from their ids, as far as they were requested: time, url and source.
@@ -391,7 +388,7 @@ impl Decoder {
         answer: Envelope<'_>,
         rows: Rows<'_, '_>,
     ) -> Result<(Decoded, Ends)> {
-        self.check_echoes(request, &answer)?;
+        let echo = self.check_echoes(request, &answer)?;
         self.check_complete(&answer)?;
         let counted = answer.raw(COUNTED).and_then(count_of);
         let inexact = self.inexact(&answer);
@@ -422,8 +419,6 @@ impl Decoder {
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot build the record batch: {error}")))?;
         let unknown = self.unknown(&batch);
-        let window = self.window(&answer, request)?.filter(|(from, to)| from < to);
-        let as_of = self.instant(&answer, request, AS_OF, "`as_of` in [complete]")?;
         let (beside, counted_days) = self.beside(request, &answer, counted);
         let (total, hint, beside) = self.unless_of_page(request, count as u64, (total, hint), beside);
         let next = answer.text(NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
@@ -446,11 +441,10 @@ impl Decoder {
             unknown,
             beside,
             counted_days,
-            as_of,
             more: evidence.more(),
             doubt: evidence.doubt(),
             next: cursor,
-            window,
+            echo,
             assumed,
             traits,
         };

@@ -7,7 +7,7 @@ use super::stand_ins::sum;
 use super::stream::Driver;
 use crate::decode::Decoded;
 use crate::error::{ErrorKind, Result, own_or_query};
-use crate::request::{Beside, Hint, PageRequest, Pages, RequestPlan, RequestedWindow};
+use crate::request::{Beside, Hint, PageRequest, Pages, RequestPlan};
 
 /// Judgment on an overview's count of mentions.
 pub(super) enum Judged {
@@ -26,12 +26,11 @@ impl Driver {
     }
 
     /// Checks that the service used the requested window.
-    pub(super) fn check_window(&self, plan: &RequestPlan, page: &Decoded) -> Result<()> {
-        let profile = self.config.connection.profile();
-        let asked =
-            plan.duration.as_deref().and_then(|words| RequestedWindow::of(&profile.window, words, plan.zone(profile)));
-        let now = self.config.connection.client().time_of_service();
-        RequestedWindow::check_counts(asked, page.window, page.as_of, now)
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`] for another one.
+    pub(super) fn check_window(&self, page: &Decoded) -> Result<()> {
+        page.echo.check_counts(self.config.connection.client().time_of_service())
     }
 
     /// A request for an overview as one for the mentions that stand beside it; `None` if there are none.
@@ -103,7 +102,7 @@ impl Driver {
         let instants = words.and_then(|words| profile.window.span_of(words, plan.zone(profile)));
         let outside =
             |at: &i64| instants.is_some_and(|(from, to)| *at < from.timestamp_micros() || to.timestamp_micros() < *at);
-        let words = words.filter(|_| page.window.is_none());
+        let words = words.filter(|_| page.echo.window().is_none());
         let earliest = words.and_then(|words| client.earliest(words)).unwrap_or(i64::MIN);
         let counted_from = page.counted_days.and_then(|days| days.first_end);
         let before = |at: &i64| *at < earliest;

@@ -27,7 +27,9 @@ impl Driver {
         let decoder = AnswerDecoder::new(profile, self.settings.lossy_text, tables);
         let accept = |body: &Bytes| {
             let answer = decoder.decode(&request, body);
-            let rows = answer.totals()?.batch.num_rows() as u64;
+            let head = answer.totals()?;
+            self.check_window(head)?;
+            let rows = head.batch.num_rows() as u64;
             Ok((answer, rows))
         };
         let answer = match connection.client().fetch(&self.scan, &request, accept).await {

@@ -32,6 +32,8 @@ use super::page_converter::PageConverter;
 use super::requested_values::RequestedValues;
 use super::requests::counts_with_page;
 use super::scan_config::ScanConfig;
+#[cfg(feature = "store")]
+use super::stored::is_used;
 use super::stream::{Batches, Driver, filters_ignored};
 use crate::client::{Prefetch, counted, doubted, read_pages};
 use crate::decode::{Decoded, in_zone_of};
@@ -44,12 +46,28 @@ impl Driver {
     /// Returns the rows that represent the mentions of one plan.
     pub(super) fn summary(self: Arc<Self>, summary: Summary, plan: RequestPlan, prefetch: Prefetch) -> Batches {
         #[cfg(feature = "store")]
-        if let (Some(aid), Some(words)) = (&plan.aid, &plan.duration) {
-            let all = self.requests.in_window(aid, words);
-            if self.is_stored(&all) || self.refreshes(&all, &self.requests.for_counts(&plan, false)) {
-                return self.rows(all, None, prefetch);
-            }
+        if let (Some(aid), Some(words), true) = (&plan.aid, &plan.duration, is_used(&self.config)) {
+            let (all, count) = (self.requests.in_window(aid, words), self.requests.for_counts(&plan, false));
+            let rows = async move {
+                let stored = all.clone();
+                let reads = move |driver: &Self| driver.is_stored(&stored) || driver.refreshes(&stored, &count);
+                let reads = self.aside(reads).await;
+                match reads {
+                    Ok(true) => self.rows(all, None, prefetch),
+                    Ok(false) => self.requested(summary, plan, prefetch),
+                    Err(error) => {
+                        let failed: DataFusionResult<RecordBatch> = Err(error.into());
+                        futures::stream::iter([failed]).boxed()
+                    }
+                }
+            };
+            return futures::FutureExt::flatten_stream(rows).boxed();
         }
+        self.requested(summary, plan, prefetch)
+    }
+
+    /// Returns these rows by requests.
+    fn requested(self: Arc<Self>, summary: Summary, plan: RequestPlan, prefetch: Prefetch) -> Batches {
         match (self.requests.counting(plan.duration.as_deref()).clone(), summary.rows.clone()) {
             (Counting::Read, _) => self.rows(plan, None, prefetch),
             (_, SummaryRows::Firsts(orders)) => self.firsts(orders, plan),
@@ -213,7 +231,7 @@ impl Driver {
         self.scan.pages.fetch_add(1, Ordering::Relaxed);
         self.counters.page(&self.scan, &Decoded { batch: head.batch.slice(0, 0), ..head.clone() });
         self.note_doubt(plan, head);
-        self.check_window(&request.plan, head)?;
+        self.check_window(head)?;
         let exact = answer.is_exact()? || summary.approximate;
         let Some(total) = answer.total()?.filter(|_| exact) else { return Ok(None) };
         // Why the counts are not used, for the author of the query.
@@ -239,7 +257,7 @@ impl Driver {
             false => None,
         };
         if let Some(volume) = volume.filter(|_| proves)
-            && let Some(reason) = self.timeline_differs(plan, volume, (total, times.as_deref()), head.window)
+            && let Some(reason) = self.timeline_differs(plan, volume, (total, times.as_deref()), head.echo.window())
         {
             return doubted(reason, "");
         }
@@ -255,7 +273,7 @@ impl Driver {
             SummaryRows::Total => Counts::Of(Arc::new(StringArray::new_null(1)), vec![total]),
             SummaryRows::List(list) => self.counts_of_list(list, answer, total, summary.approximate)?,
             SummaryRows::Days(zone) => match volume {
-                Some(days) => self.counts_of_days(Zone::Named(*zone), days, plan, head.window, exact_total),
+                Some(days) => self.counts_of_days(Zone::Named(*zone), days, plan, head.echo.window(), exact_total),
                 None => Counts::Doubted("the response has no timeline as the profile declares it".to_owned(), ""),
             },
             SummaryRows::Firsts(_) => Counts::None,
@@ -392,11 +410,11 @@ impl Driver {
         if profile.counts.as_ref().is_none_or(|counts| !counts.days || counts.trust != Trust::Exact) {
             return Ok(());
         }
-        let Some(Decoded { batch: volume, window: stated, .. }) = first.timeline()? else { return Ok(()) };
+        let Some(Decoded { batch: volume, echo, .. }) = first.timeline()? else { return Ok(()) };
         let Some(buckets) = buckets_of(volume) else { return Ok(()) };
         let counts: Vec<i64> = buckets.iter().map(|(_, count)| *count).collect();
         let as_many = sum(&counts).and_then(|sum| usize::try_from(sum).ok()) == Some(times.len());
-        if !as_many || !self.are_days(Zone::UTC, volume, plan, *stated) {
+        if !as_many || !self.are_days(Zone::UTC, volume, plan, echo.window()) {
             return Ok(());
         }
         let Some(at) = uncounted(buckets, times) else { return Ok(()) };
@@ -447,12 +465,12 @@ impl Driver {
             return Ok(Err(Unproved::NoCounts(None)));
         }
         let head = answer.totals()?;
-        self.check_window(&answer.request.plan, head)?;
+        self.check_window(head)?;
         if self.unfiltered(answer)?.is_some() || answer.estimate_of_total().is_some() {
             return Ok(Err(Unproved::NoCounts(None)));
         }
         let (total, exact) = (answer.total()?, answer.is_exact()?);
-        let of_window = total.filter(|_| exact).and_then(|total| u64::try_from(total).ok()).zip(head.window);
+        let of_window = total.filter(|_| exact).and_then(|total| u64::try_from(total).ok()).zip(head.echo.window());
         let unproved = Unproved::NoCounts(of_window.map(|(total, (from, to))| WindowTotal { total, from, to }));
         let Some(Decoded { batch: days, .. }) = answer.timeline()? else { return Ok(Err(unproved)) };
         let numbers = weights(days.column(1));
@@ -463,7 +481,7 @@ impl Driver {
             return Ok(Err(Unproved::Contradictory));
         }
         let days = starts.values().iter().copied().zip(numbers).collect();
-        Ok(Ok(CountedDays { window: head.window, as_of: head.as_of, days }))
+        Ok(Ok(CountedDays { window: head.echo.window(), as_of: head.echo.as_of(), days }))
     }
 
     /// Returns the first mention in each sort order. If one page holds all mentions, no other page is requested.
@@ -554,7 +572,7 @@ impl Driver {
             }
             self.check_clock(&plan).map_err(|error| self.at_plan(error, &plan))?;
             self.check_zone(&plan, &page).map_err(|error| self.at_table(error))?;
-            self.check_window(&plan, &page).map_err(|error| self.at_plan(error, &plan))?;
+            self.check_window(&page).map_err(|error| self.at_plan(error, &plan))?;
             self.counters.page(&self.scan, &page);
             self.note_doubt(&plan, &page);
             begins_with_null |= received == 0 && Self::begins_with_null(order, &converter, &plan, &page);

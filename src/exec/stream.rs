@@ -52,6 +52,8 @@ use crate::pushdown::Aids;
 #[cfg(feature = "store")]
 use crate::pushdown::ScanPlan;
 use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan};
+#[cfg(feature = "store")]
+use crate::store::blocking;
 
 /// Batches of the output.
 pub(super) type Batches = BoxStream<'static, DataFusionResult<RecordBatch>>;
@@ -250,7 +252,7 @@ impl Driver {
                 None if self.in_parts && self.config.summary().is_none() => {
                     Ok(self.one_after_another(plans, ahead, several))
                 }
-                None => self.all_at_once(plans, several),
+                None => self.all_at_once(plans, several).await,
             };
         };
         // The windows of a saved search follow each other in order of time; in any other sort order they are merged.
@@ -260,7 +262,12 @@ impl Driver {
         if order.options.descending {
             groups.iter_mut().for_each(|group| group.reverse());
         }
-        self.require(self.least_of(&groups))?;
+        let asked = move |driver: &Self| {
+            let least = driver.least_of(&groups);
+            (groups, least)
+        };
+        let (groups, least) = self.aside(asked).await?;
+        self.require(least)?;
         // With a limit it is unknown whose rows will be needed; without one, all of them will.
         let limited = fetch.is_some() || wanted.is_some();
         if groups.len() <= 1 {
@@ -301,14 +308,20 @@ impl Driver {
     }
 
     /// Returns the rows of all plans as they arrive. Together they keep no more requests in flight than one plan would.
-    fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>, several: bool) -> DataFusionResult<Batches> {
+    async fn all_at_once(self: Arc<Self>, plans: Vec<RequestPlan>, several: bool) -> DataFusionResult<Batches> {
         let reads = self.config.summary().is_none() && plans.iter().any(|plan| plan.pages.is_some());
-        let least = self.least(&plans);
+        let expects = reads && several;
+        let asked = move |driver: &Self| {
+            let least = driver.least(&plans);
+            let whole = plans.iter().filter(|plan| expects && driver.is_read_whole(plan));
+            let firsts: Vec<RequestPlan> = whole.map(|plan| driver.first_of(plan)).collect();
+            (plans, least, firsts)
+        };
+        let (plans, least, firsts) = self.aside(asked).await?;
         if reads {
             self.require(least)?;
             if several {
-                let whole = plans.iter().filter(|plan| self.is_read_whole(plan));
-                self.outlook.get_or_init(|| Outlook::new(whole.map(|plan| self.first_of(plan))));
+                self.outlook.get_or_init(|| Outlook::new(firsts.into_iter()));
             }
         } else {
             // Other scans may send the same requests, and each is sent once.
@@ -530,7 +543,7 @@ impl Driver {
                 }
             };
             let page = page.map_err(|error| self.at_table(error))?;
-            self.check_window(&request.plan, &page).map_err(|error| self.at_plan(error, &request.plan))?;
+            self.check_window(&page).map_err(|error| self.at_plan(error, &request.plan))?;
             self.check_clock(&request.plan).map_err(|error| self.at_table(error))?;
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
@@ -678,7 +691,7 @@ impl Driver {
         if relative.is_none() && !self.config.plan.ends_open {
             return Ok(());
         }
-        let end = page.window.filter(|_| relative.is_some()).map_or(now, |(_, to)| to.max(now));
+        let end = page.echo.window().filter(|_| relative.is_some()).map_or(now, |(_, to)| to.max(now));
         let time = profile.tables.mentions.time.as_deref().and_then(|time| profile.tables.mentions.column(time));
         let declared = time.is_some_and(|time| time.zone.is_some());
         let allowed = if declared { LAST_DAY } else { CLOCK_SKEW };
@@ -707,6 +720,25 @@ impl Driver {
         )
         .advice("run the query again, which now uses the service's clock, or correct this machine's clock")
         .at(place)
+    }
+
+    /// Does work that may read the catalog of a store. With a store, it is done on a thread for such work: a catalog on a server may
+    /// take long to answer, and the threads of a runtime have other tasks.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the work is aborted.
+    #[cfg_attr(not(feature = "store"), allow(clippy::unused_async, reason = "without a store, nothing is waited for"))]
+    pub(super) async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T> {
+        #[cfg(feature = "store")]
+        if self.config.from_store.is_some() {
+            let driver = Arc::clone(self);
+            let done = blocking(move || Ok(work(driver.as_ref()))).await;
+            return done.map_err(|error| self.at_table(error));
+        }
+        Ok(work(self.as_ref()))
     }
 
     /// Minimum number of requests of plans.

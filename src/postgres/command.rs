@@ -246,13 +246,14 @@ fn set(words: &[&str]) -> Command {
     }
 }
 
-/// The query of `DECLARE … CURSOR … FOR query`.
+/// The query of `DECLARE … CURSOR … FOR query`, in the words of the client.
 fn cursor_query(sql: &str) -> Option<String> {
-    let tokens = tokens(sql)?;
-    let at = tokens.iter().position(|token| {
-        matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("for"))
+    let end = tokens(sql)?.into_iter().find_map(|TokenWithSpan { token, span }| match token {
+        Token::Word(word) => (word.quote_style.is_none() && word.value.eq_ignore_ascii_case("for")).then_some(span.end),
+        _ => None,
     })?;
-    Some(tokens[at + 1..].iter().map(|token| token.token.to_string()).collect::<String>().trim().to_owned())
+    let query = offsets(sql)(end).map_or("", |at| &sql[at..]);
+    Some(query.trim().to_owned())
 }
 
 fn fetch(words: &[&str], skip: bool) -> Command {
@@ -455,6 +456,9 @@ mod tests {
         assert_eq!(declared, Command::Declare { cursor: "c".into(), sql: "SELECT 'x' FROM t".into(), hold: false });
         let held = Command::of("DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT 1");
         assert_eq!(held, Command::Declare { cursor: "c".into(), sql: "SELECT 1".into(), hold: true });
+        let escaped = Command::of("declare \"for\" cursor\nfor SELECT E'\\'é', -- '\n \"a\"\"b\" FROM t");
+        let query = "SELECT E'\\'é', -- '\n \"a\"\"b\" FROM t".to_owned();
+        assert_eq!(escaped, Command::Declare { cursor: "for".into(), sql: query, hold: false });
         assert!(matches!(Command::of("DECLARE c BINARY CURSOR FOR SELECT 1"), Command::Refused(_)));
         assert!(matches!(Command::of("FETCH BACKWARD 1 FROM c"), Command::Refused(_)));
     }
@@ -478,6 +482,10 @@ mod tests {
             ),
             ("COPY (SELECT '\\' AS a, ' OR true --') TO STDOUT", "SELECT '\\' AS a, ' OR true --'"),
             ("COPY (TABLE t) TO STDOUT", "TABLE t"),
+            (
+                "COPY (SELECT trim(BOTH FROM x) FROM t WHERE a<-1) TO STDOUT",
+                "SELECT trim(BOTH FROM x) FROM t WHERE a<-1",
+            ),
             ("COPY \"é\".\"to\"\"b\" TO STDOUT", "SELECT * FROM \"é\".\"to\"\"b\""),
             ("COPY v4.mentions(\"a\"\"b\" , id ) TO STDOUT", "SELECT \"a\"\"b\" , id FROM v4.mentions"),
         ];

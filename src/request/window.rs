@@ -1,7 +1,10 @@
-//! The requested window, and its comparison with the one that a response reports: when the response is decoded
-//! ([`check_overlap`](RequestedWindow::check_overlap)), when mentions are read
-//! ([`check_mentions`](RequestedWindow::check_mentions)), and when mentions are counted
-//! ([`check_counts`](RequestedWindow::check_counts)).
+//! The requested window, and its comparison with the one that a response reports, in an [`Echo`].
+//!
+//! ```text
+//! decode ─▶ Echo::try_new: some of the window ─▶ check_mentions: all of it · check_counts: nothing else
+//! ```
+//!
+//! A decoder makes the echo of each response from the request as it was sent. Its two windows are compared here alone.
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
@@ -13,6 +16,97 @@ const CURRENT: TimeDelta = TimeDelta::hours(1);
 
 /// The window that a response reports, [from, to).
 type Stated = (DateTime<Utc>, DateTime<Utc>);
+
+/// Echo of a window: the requested one, the one that the response reports, and the instant up to which the service's data was
+/// complete.
+///
+/// Rows of a response are used once one of its checks has passed; which one depends on their use. `now` is the service's current
+/// time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Echo {
+    asked: Option<RequestedWindow>,
+    stated: Option<Stated>,
+    as_of: Option<DateTime<Utc>>,
+}
+
+impl Echo {
+    /// Compares the window that a response reports with the requested one. A service may clip a window to its data, at the beginning
+    /// and at the current time.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming both windows, for one that is empty or has nothing of the requested one. In the latter
+    /// case another attempt may succeed.
+    pub(crate) fn try_new(
+        asked: Option<RequestedWindow>,
+        stated: Option<Stated>,
+        as_of: Option<DateTime<Utc>>,
+    ) -> Result<Self> {
+        RequestedWindow::check_overlap(asked, stated)?;
+        Ok(Self { asked, stated, as_of })
+    }
+
+    /// The window that the service resolved the request to, [from, to), if the response reports one.
+    pub fn window(&self) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+        self.stated
+    }
+
+    /// Instant up to which the service's data was complete, if the response states it.
+    pub fn as_of(&self) -> Option<DateTime<Utc>> {
+        self.as_of
+    }
+
+    /// Checks that a response with mentions covers the requested window, and that its data was complete until the end. Returns true
+    /// if the response covers more than was requested.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming both windows or both instants.
+    pub(crate) fn check_mentions(&self, now: DateTime<Utc>) -> Result<bool> {
+        self.check_as_of(now)?;
+        self.asked.zip(self.stated).map_or(Ok(false), |(asked, stated)| asked.covered_by(stated, now))
+    }
+
+    /// Does the same for counts, whose mentions cannot be filtered: the windows have to be equal. A service may end a window that
+    /// reaches into the future at its current time.
+    ///
+    /// # Errors
+    /// Those of [`check_mentions`](Self::check_mentions).
+    pub(crate) fn check_counts(&self, now: DateTime<Utc>) -> Result<()> {
+        self.check_as_of(now)?;
+        self.asked.zip(self.stated).map_or(Ok(()), |(asked, stated)| asked.equal_to(stated, now))
+    }
+
+    /// Checks that a response to a period, which was requested for a range, covers the range; one without an end reaches to now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming both.
+    pub(crate) fn check_range(
+        &self,
+        (from, to): (DateTime<Utc>, Option<DateTime<Utc>>),
+        now: DateTime<Utc>,
+    ) -> Result<()> {
+        let range = RequestedWindow::Instants(from, to.unwrap_or(now));
+        self.stated.map_or(Ok(()), |stated| range.covered_by(stated, now).map(drop))
+    }
+
+    /// Checks that the data of a response was complete until the end of its window, or the service's current time.
+    fn check_as_of(&self, now: DateTime<Utc>) -> Result<()> {
+        let requested = match self.asked {
+            Some(RequestedWindow::Instants(_, to)) => Some(to),
+            _ => None,
+        };
+        let end = self.stated.map(|(_, until)| until).or(requested).map_or(now, |end| end.min(now));
+        let Some(as_of) = self.as_of.filter(|as_of| end - *as_of > CURRENT) else { return Ok(()) };
+        let (as_of, end) = (as_of.trunc_subsecs(0), end.trunc_subsecs(0));
+        Err(Error::new(
+            ErrorKind::Contradiction,
+            format!("the response has the mentions known at {as_of}, but its window ends at {end}"),
+        )
+        .advice(
+            "the service may answer from an old copy: try again later, end the range of published_at before that, or remove `as_of` \
+             from [complete] of the profile if it means something else",
+        ))
+    }
+}
 
 /// Window that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +215,7 @@ impl RequestedWindow {
     /// # Errors
     /// [`ErrorKind::Contradiction`], naming both windows, for one that is empty or has nothing of the requested one. In the latter
     /// case another attempt may succeed.
-    pub(crate) fn check_overlap(asked: Option<Self>, told: Option<Stated>) -> Result<()> {
+    fn check_overlap(asked: Option<Self>, told: Option<Stated>) -> Result<()> {
         let asked = match asked {
             Some(Self::Instants(from, to)) => Some((from, to)),
             _ => None,
@@ -151,43 +245,12 @@ impl RequestedWindow {
         }
     }
 
-    /// Checks that a response with mentions covers the requested window, and that its data was complete until the end. `as_of`:
-    /// the instant up to which it was. `now`: the service's current time. Returns true if the response covers more than was
-    /// requested.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Contradiction`], naming both windows or both instants.
-    pub(crate) fn check_mentions(
-        asked: Option<Self>,
-        told: Option<Stated>,
-        as_of: Option<DateTime<Utc>>,
-        now: DateTime<Utc>,
-    ) -> Result<bool> {
-        Self::check_as_of(asked, told, as_of, now)?;
-        asked.zip(told).map_or(Ok(false), |(asked, told)| asked.covered_by(told, now))
-    }
-
-    /// Does the same for counts, whose mentions cannot be filtered: the windows have to be equal. A service may end a window that
-    /// reaches into the future at its current time.
-    ///
-    /// # Errors
-    /// Those of [`check_mentions`](Self::check_mentions).
-    pub(crate) fn check_counts(
-        asked: Option<Self>,
-        told: Option<Stated>,
-        as_of: Option<DateTime<Utc>>,
-        now: DateTime<Utc>,
-    ) -> Result<()> {
-        Self::check_as_of(asked, told, as_of, now)?;
-        asked.zip(told).map_or(Ok(()), |(asked, told)| asked.equal_to(told, now))
-    }
-
     /// Compares it with the window that a response reports. `now` is the service's current time. Returns true if the response
     /// covers more than was requested.
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`], naming both windows, if the response does not cover the requested one.
-    pub(crate) fn covered_by(self, told: Stated, now: DateTime<Utc>) -> Result<bool> {
+    fn covered_by(self, told: Stated, now: DateTime<Utc>) -> Result<bool> {
         let (since, until) = self.half_open(told);
         let (covers, exceeds) = match self {
             // A service may end the window at the current time.
@@ -229,30 +292,6 @@ impl RequestedWindow {
             "the service shortens the period or interprets it differently: check [window] in the profile, whose \
              `longest` is the longest period and whose `earliest` is the beginning of the data",
         )
-    }
-
-    /// Checks that the data of a response was complete until the end of its window, or the service's current time.
-    fn check_as_of(
-        asked: Option<Self>,
-        told: Option<Stated>,
-        as_of: Option<DateTime<Utc>>,
-        now: DateTime<Utc>,
-    ) -> Result<()> {
-        let requested = match asked {
-            Some(Self::Instants(_, to)) => Some(to),
-            _ => None,
-        };
-        let end = told.map(|(_, until)| until).or(requested).map_or(now, |end| end.min(now));
-        let Some(as_of) = as_of.filter(|as_of| end - *as_of > CURRENT) else { return Ok(()) };
-        let (as_of, end) = (as_of.trunc_subsecs(0), end.trunc_subsecs(0));
-        Err(Error::new(
-            ErrorKind::Contradiction,
-            format!("the response has the mentions known at {as_of}, but its window ends at {end}"),
-        )
-        .advice(
-            "the service may answer from an old copy: try again later, end the range of published_at before that, or remove `as_of` \
-             from [complete] of the profile if it means something else",
-        ))
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) mod suggestion;
 pub(crate) mod syntax;
 mod table_queries;
 mod time_zone;
+mod unread_forms;
 mod window_constants;
 #[cfg(any(feature = "host", feature = "shell"))]
 mod writes;

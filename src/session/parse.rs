@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
 
 use super::syntax::{self, Reader};
-use super::{past_tables, table_queries};
+use super::{past_tables, table_queries, unread_forms};
 use crate::error::{Error, ErrorKind};
 use crate::memory;
 
@@ -111,7 +111,7 @@ fn tokens(sql: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>> {
         }
         DataFusionError::SQL(Box::new(ParserError::from(error)), None)
     })?;
-    Ok(past_tables::as_calls(table_queries::as_select(literals(tokens)?)))
+    Ok(past_tables::as_calls(table_queries::as_select(literals(unread_forms::as_read(tokens))?)))
 }
 
 /// True for the tokenizer's message about a text, a quoted name or a comment that does not end. Its error has no other sign of them.

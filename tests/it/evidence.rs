@@ -260,6 +260,29 @@ async fn a_relative_period_of_the_same_length_is_not_the_requested_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_table_has_rows_of_another_window() {
+    let columns = "SELECT table_name FROM information_schema.columns WHERE table_schema = 'v4' AND column_name = 'duration' ORDER BY 1";
+    let tables = world(&[]).rows(columns).await;
+    assert!(tables.len() >= 4, "{tables:?}");
+    let of = |what: &str, table: &str, rest: &str| {
+        format!("SELECT {what} FROM {table} WHERE aid = '{BIG}' AND duration = '30d'{rest}")
+    };
+    let counts = [
+        of("count(*)", "mentions", ""),
+        of("published_at::date, count(*)", "mentions", " GROUP BY 1"),
+        of("sentiment, count(*)", "mentions", " GROUP BY 1"),
+        of("max(reach)", "mentions", ""),
+        of("reach", "mentions", " ORDER BY reach DESC LIMIT 7"),
+    ];
+    let whole = tables.iter().flatten().map(|table| of("*", table, ""));
+    for sql in whole.chain(counts) {
+        let error = world(&["other-window"]).error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{sql}: {error}");
+        assert!(error.to_string().contains("covers only 2026-05-02"), "{sql}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn mentions_from_before_a_reported_relative_period_are_a_contradiction() {
     // The timeline of the first page shows it before the oldest mention does.
     for (what, part) in [("id", "outside the requested period"), ("max(reach)", "the timeline counts mentions before")]

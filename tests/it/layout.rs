@@ -287,6 +287,51 @@ fn features_of_servers_do_not_need_each_other() {
     }
 }
 
+/// Levels of a file below the root of its crate.
+fn depth(file: &Path) -> usize {
+    let is_own = !["lib", "mod"].contains(&file.file_stem().unwrap().to_str().unwrap());
+    file.components().count() - 1 + usize::from(is_own)
+}
+
+/// The most levels that a path in a line goes up.
+fn above(code: &str) -> usize {
+    let mut most = 0;
+    let mut run = 0;
+    for part in code.split("super::").skip(1) {
+        run += 1;
+        most = most.max(run);
+        if !part.is_empty() {
+            run = 0;
+        }
+    }
+    most
+}
+
+#[test]
+fn levels_of_a_path_are_counted() {
+    let cases = [("use super::*;", 1), ("use super::super::plan::x; let a = super::b", 2), ("crate::a::b()", 0)];
+    for (code, levels) in cases {
+        assert_eq!(above(code), levels, "{code}");
+    }
+    let files = [("lib.rs", 0), ("files.rs", 1), ("client/mod.rs", 1), ("client/fetch.rs", 2), ("mcp/a/b.rs", 3)];
+    for (file, levels) in files {
+        assert_eq!(depth(Path::new(file)), levels, "{file}");
+    }
+}
+
+/// The layers of ARCHITECTURE.md are those of the code.
+#[test]
+fn the_architecture_names_every_module() {
+    let text = fs::read_to_string(repository().join("ARCHITECTURE.md")).unwrap();
+    let layers = text.split("\n## Layers").nth(1).and_then(|text| text.split("\n## ").next()).unwrap();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let words: BTreeSet<&str> = layers.split(|c| !is_part(c)).collect();
+    // The root, and a crate that is one of the features.
+    let modules = MAY_USE.iter().map(|(module, _)| *module).filter(|module| !["lib", "simulator"].contains(module));
+    let missing: Vec<_> = modules.filter(|module| !words.contains(module)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[test]
 fn imports_go_one_way() {
     let package = repository();
@@ -301,8 +346,15 @@ fn imports_go_one_way() {
         let (_, allowed) = MAY_USE.iter().find(|(name, _)| *name == module).unwrap_or_else(|| {
             panic!("module `{module}` is missing from the import direction: add it here and to ARCHITECTURE.md")
         });
-        for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
+        let text = fs::read_to_string(&path).unwrap();
+        let (own, depth) = (without_tests(&text).lines().count(), depth(relative));
+        for (number, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap();
+            // Such a path has another module than the one behind `crate::`.
+            let up = above(code);
+            if code.contains("crate::{") || (up > 0 && up >= depth + usize::from(number >= own)) {
+                wrong.push(format!("{}:{}: write `crate::` and the module", relative.display(), number + 1));
+            }
             let name = |path: &str| path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
             let modules = code.split("crate::").skip(1).map(name);
             let named = crates.iter().filter(|name| code.contains(&format!("savedsearch_{name}"))).cloned();

@@ -31,14 +31,13 @@ mod window;
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use futures::stream::{Stream, try_unfold};
 
 use self::reader::PageReader;
 pub(super) use self::totals::Totals;
 use super::{Client, Scan};
 use crate::error::Result;
-use crate::request::{Beside, CountedDays, Hint, PageRequest, RequestPlan, Traits};
+use crate::request::{Beside, CountedDays, Echo, Hint, PageRequest, RequestPlan, Traits};
 
 /// Rows of a page, as returned by the decoder.
 pub trait Page: Clone + Send + 'static {
@@ -93,10 +92,8 @@ pub struct PageFacts {
     pub beside: Beside,
     /// Instants between which the timeline in the response counts records.
     pub counted_days: Option<CountedDays>,
-    /// The window that the service resolved the period to, [from, to).
-    pub window: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    /// Instant up to which the service's data was complete, if the page states it.
-    pub as_of: Option<DateTime<Utc>>,
+    /// The window that the page reports, and the requested one.
+    pub echo: Echo,
 }
 
 /// Prefetching of pages: the time at which the next one is requested.

@@ -28,7 +28,7 @@ use crate::client::{Client, Completeness, Scan};
 use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting};
 use crate::memory::inherited;
 use crate::profile::{Direction, Profile, Zone};
-use crate::request::{Beside, Hint, PageRequest, Pages, RequestKey, RequestPlan, RequestedWindow};
+use crate::request::{Beside, Hint, PageRequest, Pages, RequestKey, RequestPlan};
 
 /// Received pages that wait for an earlier one, on top of the requests in flight.
 const HELD: usize = 2;
@@ -367,7 +367,7 @@ impl<D: PageDecoder> PageReader<D> {
         let window = &self.client.profile().window;
         // A cursor belongs to the period that the first page was requested with.
         if !self.reading.as_ref().is_some_and(Reading::follows_cursors) {
-            self.window.freeze(window, self.zone, answer.facts.window);
+            self.window.freeze(window, self.zone, answer.facts.echo.window());
         }
         let (order, splits) = (self.order, window.takes_instants() && self.window.instants.is_some());
         let counted = self.counted(answer.facts);
@@ -742,11 +742,7 @@ impl<D: PageDecoder> PageReader<D> {
 
     /// Checks that the window that the service reports covers the requested period.
     fn check_window(&mut self, range: RowRange, facts: &PageFacts) -> Result<()> {
-        let spec = &self.client.profile().window;
-        let words = self.window.words.as_deref().or(self.plan.duration.as_deref());
-        let asked = words.and_then(|words| RequestedWindow::of(spec, words, self.zone));
-        let now = self.client.time_of_service();
-        let exceeds = RequestedWindow::check_mentions(asked, facts.window, facts.as_of, now);
+        let exceeds = facts.echo.check_mentions(self.client.time_of_service());
         let exceeds = exceeds.map_err(|error| error.at(self.place(range)))?;
         self.window.exceeded |= exceeds;
         self.history.exceeded |= exceeds;
@@ -757,7 +753,8 @@ impl<D: PageDecoder> PageReader<D> {
     /// period. If the service reports the window of its response, that is checked instead.
     fn check_period(&self, range: RowRange, answer: &PageAnswer<D::Page>) -> Result<()> {
         let words = self.plan.duration.as_deref().filter(|_| self.window.instants.is_none());
-        let earliest = words.filter(|_| answer.facts.window.is_none()).and_then(|words| self.client.earliest(words));
+        let earliest =
+            words.filter(|_| answer.facts.echo.window().is_none()).and_then(|words| self.client.earliest(words));
         let counted = answer.facts.counted_days.and_then(|days| days.first_end);
         let mut found = answer.page.times().into_iter().flatten().copied().chain(counted);
         let before = earliest.and_then(|earliest| found.find(|at| *at < earliest));
@@ -790,7 +787,7 @@ impl<D: PageDecoder> PageReader<D> {
             return Err(Error::new(ErrorKind::Contradiction, message).advice(evidence::WHICH).at(self.place(range)));
         }
         // A response may cover more than the window, and report it.
-        let told = facts.window.map(|(from, to)| (from.timestamp_micros(), to.timestamp_micros()));
+        let told = facts.echo.window().map(|(from, to)| (from.timestamp_micros(), to.timestamp_micros()));
         let asked = self.window.wider.or(self.window.instants);
         let window = match (asked, told) {
             (Some((from, to)), Some((first, last))) => Some((from.min(first), to.max(last))),

@@ -235,7 +235,7 @@ impl Divisions {
             return Ok(Some(known));
         }
         #[cfg(test)]
-        DECISIONS.set(DECISIONS.get() + 1);
+        note_decision(&from.store);
         let regions = fitting(config, from, &all)?;
         let (division, confirmed_by) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
         let apart = OnceLock::new();
@@ -246,16 +246,22 @@ impl Divisions {
     }
 }
 
+/// The divisions that were decided: the addresses of their stores, and the threads.
 #[cfg(test)]
-thread_local! {
-    /// Divisions that this thread has decided.
-    static DECISIONS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+static DECISIONS: Mutex<Vec<(usize, std::thread::ThreadId)>> = Mutex::new(Vec::new());
+
+#[cfg(test)]
+fn note_decision(store: &Arc<crate::store::Store>) {
+    let decision = (Arc::as_ptr(store).addr(), std::thread::current().id());
+    DECISIONS.lock().unwrap_or_else(PoisonError::into_inner).push(decision);
 }
 
-/// Number of divisions that this thread has decided.
+/// The threads that have decided divisions of a store.
 #[cfg(all(test, feature = "simulator"))]
-pub(crate) fn decisions() -> u64 {
-    DECISIONS.get()
+pub(crate) fn decisions(store: &Arc<crate::store::Store>) -> Vec<std::thread::ThreadId> {
+    let decisions = DECISIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_store = decisions.iter().filter(|(of, _)| *of == Arc::as_ptr(store).addr());
+    of_store.map(|(_, thread)| *thread).collect()
 }
 
 /// Requests for daily counts.

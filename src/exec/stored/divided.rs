@@ -69,7 +69,8 @@ impl Driver {
             return self.divided(from, plan).await;
         }
         let (in_flight, deadline) = (from.store.in_flight(), self.query.budget.deadline);
-        if let Some(missing) = self.missing(plan) {
+        let asked = plan.clone();
+        if let Some(missing) = self.aside(move |driver| driver.missing(&asked)).await? {
             in_flight.wait(&subject_of(plan), &missing, &self.config.query, deadline).await;
         }
         let divided = self.divided(from, plan).await?;
@@ -84,7 +85,8 @@ impl Driver {
 
     /// Divides a plan. `None` if it is requested as it is, because that takes no more requests, and nothing is stored.
     async fn divided(self: &Arc<Self>, from: &FromStore, plan: &RequestPlan) -> Result<Option<Divided>> {
-        let decided = match self.divisions.of(&self.config, from, plan) {
+        let (store, asked) = (from.clone(), plan.clone());
+        let decided = match self.aside(move |driver| driver.divisions.of(&driver.config, &store, &asked)).await? {
             Ok(Some(decided)) => decided,
             Ok(None) => return Ok(None),
             Err(error) => {
@@ -100,7 +102,13 @@ impl Driver {
         if division.is_stored() {
             return Ok(Some(Divided::of(division, decided.span.clone())));
         }
-        let timelines = Timelines::of(&self.config, from, plan, &division, &confirmed_by, decided.relative)?;
+        let (store, asked, relative) = (from.clone(), plan.clone(), decided.relative);
+        let answered = move |driver: &Self| {
+            let timelines = Timelines::of(&driver.config, &store, &asked, &division, &confirmed_by, relative);
+            (division, confirmed_by, timelines)
+        };
+        let (division, confirmed_by, timelines) = self.aside(answered).await?;
+        let timelines = timelines?;
         let (regions, decided) = (&regions, decided.as_ref());
         let unconfirmed = Unconfirmed { from, plan, decided, regions, division, confirmed_by, timelines };
         match decided.relative {

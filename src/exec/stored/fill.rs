@@ -200,13 +200,13 @@ impl Fill {
         self.reading.note_page();
         /// Clocks of copies differ by so much.
         const SKEW: TimeDelta = TimeDelta::minutes(1);
-        if let Some(as_of) = page.as_of {
+        if let Some(as_of) = page.echo.as_of() {
             let first = self.known_at.get_or_init(|| as_of);
             self.older.fetch_or(*first - as_of > SKEW, Ordering::Relaxed);
         }
         self.assumed.fetch_or(page.assumed.is_some(), Ordering::Relaxed);
         of.see(page.total, page.beside.timeline);
-        let filling = self.filling(ahead, page.as_of);
+        let filling = self.filling(ahead, page.echo.as_of());
         // If it has failed, `commit` returns its error.
         filling.add(page.batch.clone()).await;
         // Only then: if the stream is dropped meanwhile, mentions that are not counted keep their day out of the store.

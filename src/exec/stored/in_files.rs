@@ -180,10 +180,15 @@ impl Driver {
     /// Brings the store up to date for all plans of a scan. `None` if their mentions could not all be stored.
     async fn stored_parts(self: &Arc<Self>) -> DataFusionResult<Option<Vec<StoredPart>>> {
         let plans: Vec<RequestPlan> = self.plans().await?.into_iter().flatten().collect();
-        if self.config.summary().is_some() && !plans.iter().all(|plan| self.is_stored(plan)) {
-            return Ok(None);
-        }
-        self.require(self.to_request(&plans))?;
+        let counts = self.config.summary().is_some();
+        let asked = move |driver: &Self| {
+            let fits = !counts || plans.iter().all(|plan| driver.is_stored(plan));
+            let least = fits.then(|| driver.to_request(&plans));
+            (plans, least)
+        };
+        let (plans, least) = self.aside(asked).await?;
+        let Some(least) = least else { return Ok(None) };
+        self.require(least)?;
         let at_once = self.settings.concurrency.max(1);
         let parts = stream::iter(plans).map(|plan| Arc::clone(self).stored_part(plan)).buffered(at_once);
         parts.try_collect::<Vec<_>>().await.map(|parts| parts.into_iter().collect())
@@ -192,7 +197,8 @@ impl Driver {
     /// Brings the store up to date for a plan. `None` if its mentions could not all be stored.
     async fn stored_part(self: Arc<Self>, plan: RequestPlan) -> DataFusionResult<Option<StoredPart>> {
         let Some(from) = usable(&self.config).cloned() else { return Ok(None) };
-        if !self.is_stored(&plan) && !self.fills(&from) {
+        let asked = plan.clone();
+        if !self.fills(&from) && !self.aside(move |driver| driver.is_stored(&asked)).await? {
             return Ok(None);
         }
         let divided = self.divided_alone(&from, &plan).await.map_err(|error| self.at_plan(error, &plan))?;
@@ -211,7 +217,8 @@ impl Driver {
         }
         missing.extend(tail.map(|tail| tail.start..span.end));
         for range in missing {
-            match self.stored_since_begun(&plan, &range)? {
+            let asked = plan.clone();
+            match self.aside(move |driver| driver.stored_since_begun(&asked, &range)).await?? {
                 Some(days) => stored.extend(days),
                 None => return Ok(None),
             }

@@ -71,15 +71,20 @@ impl Driver {
     }
 
     /// Returns the stored days of plans; `None` if one of them needs a request.
-    async fn stored_plans(&self, from: &FromStore, plans: &[RequestPlan]) -> Option<Vec<StoredPart>> {
-        // An unknown or damaged store is noted where each plan is read.
-        if plans.is_empty() || !plans.iter().all(|plan| plan.pages.is_some() && self.is_stored(plan)) {
+    async fn stored_plans(self: &Arc<Self>, from: &FromStore, plans: &[RequestPlan]) -> Option<Vec<StoredPart>> {
+        if plans.is_empty() || plans.iter().any(|plan| plan.pages.is_none()) {
             return None;
         }
+        let asked = plans.to_vec();
+        let decided = move |driver: &Self| -> Option<Vec<_>> {
+            let of = |plan| driver.decided(plan).filter(|decided| decided.division.is_stored());
+            asked.iter().map(of).collect()
+        };
+        // An unknown or damaged store is noted where each plan is read.
+        let decided = self.aside(decided).await.ok().flatten()?;
         let mut parts = Vec::with_capacity(plans.len());
-        for plan in plans {
-            let decided = self.decided(plan)?;
-            let (regions, all) = self.sound(from, plan, &decided).await;
+        for (plan, decided) in plans.iter().zip(&decided) {
+            let (regions, all) = self.sound(from, plan, decided).await;
             let division = match all {
                 true => decided.division.clone(),
                 false => divide(&decided.span, &decided.subject.filters, &regions, &decided.terms),

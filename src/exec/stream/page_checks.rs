@@ -15,7 +15,7 @@ use crate::exec::answer::Answer;
 use crate::exec::page_converter::{OrderCheck, PageConverter};
 use crate::exec::read_options::ReadOptions;
 use crate::exec::requested_values::RequestedValues;
-use crate::request::{RequestPlan, RequestedWindow};
+use crate::request::RequestPlan;
 
 /// Checks of the pages of one plan, with what they have shown so far.
 pub(super) struct PageChecks<'r> {
@@ -80,10 +80,9 @@ impl<'r> PageChecks<'r> {
         driver.check_clock(plan).map_err(|error| driver.at_table(error))?;
         driver.check_zone(plan, page).map_err(|error| driver.at_table(error))?;
         // A period that was requested for a range covers it. The first response resolves the period.
-        if let (Some((from, to)), Some(stated), 0) = (driver.config.plan.reach, page.window, self.received) {
+        if let (Some(range), 0) = (driver.config.plan.reach, self.received) {
             let now = driver.config.connection.client().time_of_service();
-            let covers = RequestedWindow::Instants(from, to.unwrap_or(now)).covered_by(stated, now);
-            covers.map_err(|error| driver.at_plan(error, plan))?;
+            page.echo.check_range(range, now).map_err(|error| driver.at_plan(error, plan))?;
         }
         if let Some(order) = &mut self.order {
             order.observe(&page.batch).map_err(|error| driver.at_plan(error, plan))?;

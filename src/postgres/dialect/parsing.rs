@@ -1,6 +1,4 @@
-//! Parsing as PostgreSQL does, and the syntax that its parser here does not know.
-
-use std::borrow::Cow;
+//! Parsing as PostgreSQL does, and the syntax of PostgreSQL that is refused by name.
 
 use datafusion::error::Result;
 use datafusion::sql::parser::Statement as Parsed;
@@ -17,66 +15,39 @@ use crate::session::{PlanningTurn, not_supported};
 /// # Errors
 /// Errors of the parser, in the engine's words; errors of limits, and of statements that write.
 pub(in crate::postgres) fn parsed(turn: &PlanningTurn<'_>, sql: &str) -> Result<Parsed> {
-    let first = match parse(turn, &spaced(sql), PostgreSqlDialect {}) {
-        Ok(parsed) => return writes_nothing(parsed),
-        Err(error) => error,
-    };
-    if Error::find(&first).is_some() {
-        return Err(first);
-    }
-    match without_unknown_syntax(sql)? {
-        Some(known) => match parse(turn, &spaced(&known), PostgreSqlDialect {}) {
-            Ok(parsed) => writes_nothing(parsed),
-            Err(_) => Err(first),
-        },
-        None => parse(turn, sql, GenericDialect {}),
+    match parse(turn, sql, PostgreSqlDialect {}) {
+        Ok(parsed) => writes_nothing(parsed),
+        Err(error) if Error::find(&error).is_some() => Err(error),
+        Err(_) => {
+            check_known(sql)?;
+            parse(turn, sql, GenericDialect {})
+        }
     }
 }
 
-/// A text without syntax that the parser does not know: `EXCLUDE NO OTHERS`, which is the default, `trim(LEADING FROM x)` and
-/// `(TABLE t)`. `None` for a text that has none of it.
+/// Refuses the clauses that the engine does not have, in a text that could not be parsed. In one that could, these words are names.
 ///
 /// # Errors
-/// What has another meaning, with the form to write.
-fn without_unknown_syntax(sql: &str) -> Result<Option<String>> {
-    let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).with_unescape(false).tokenize() else {
-        return Ok(None);
-    };
+/// [`ErrorKind::Unsupported`] with the form to write.
+fn check_known(sql: &str) -> Result<(), Error> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize().unwrap_or_default();
     let tokens: Vec<Token> = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
-    let word = |at: usize, expected: &str| match tokens.get(at) {
-        Some(Token::Word(word)) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected),
+    let is = |token: &Token, expected: &str| match token {
+        Token::Word(word) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected),
         _ => false,
     };
-    let unsupported = |line: &str, advice: &str| Err(Error::new(ErrorKind::Unsupported, line).advice(advice).into());
-    let (mut text, mut changed, mut at) = (String::with_capacity(sql.len()), false, 0);
-    while let Some(token) = tokens.get(at) {
-        if word(at, "exclude") && word(at + 1, "no") && word(at + 2, "others") {
-            (changed, at) = (true, at + 3);
-            continue;
-        }
-        if word(at, "exclude") && (word(at + 1, "ties") || word(at + 1, "group") || word(at + 1, "current")) {
+    let unsupported = |line: &str, advice: &str| Err(Error::new(ErrorKind::Unsupported, line).advice(advice));
+    for pair in tokens.windows(2) {
+        let [first, second] = pair else { continue };
+        if is(first, "exclude") && ["ties", "group", "current"].iter().any(|word| is(second, word)) {
             let advice = "compute the excluded row apart, as in sum(x) OVER (…) - x";
             return unsupported("EXCLUDE in a window frame is not supported", advice);
         }
-        if word(at, "between") && word(at + 1, "symmetric") {
+        if is(first, "between") && is(second, "symmetric") {
             return unsupported("BETWEEN SYMMETRIC is not supported", "use BETWEEN least(a, b) AND greatest(a, b)");
         }
-        if ["leading", "trailing", "both"].iter().any(|side| word(at, side)) && word(at + 1, "from") {
-            text.push_str(&token.to_string());
-            text.push_str(" ' ' FROM ");
-            (changed, at) = (true, at + 2);
-            continue;
-        }
-        if *token == Token::LParen && word(at + 1, "table") && matches!(tokens.get(at + 2), Some(Token::Word(_))) {
-            text.push_str("(SELECT * FROM ");
-            (changed, at) = (true, at + 2);
-            continue;
-        }
-        text.push_str(&token.to_string());
-        text.push(' ');
-        at += 1;
     }
-    Ok(changed.then_some(text))
+    Ok(())
 }
 
 /// Refuses tables with columns of their own, which clients create to fill them.
@@ -91,29 +62,4 @@ fn writes_nothing(parsed: Parsed) -> Result<Parsed> {
         }
         _ => Ok(parsed),
     }
-}
-
-/// The text with a blank between a comparison and the sign of a number: `a<-1`. PostgreSQL ends operators before a sign.
-fn spaced(sql: &str) -> Cow<'_, str> {
-    if !["<-", ">-", "=-", "<+", ">+", "=+"].iter().any(|pair| sql.contains(pair)) {
-        return Cow::Borrowed(sql);
-    }
-    let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).with_unescape(false).tokenize() else {
-        return Cow::Borrowed(sql);
-    };
-    let mut text = String::with_capacity(sql.len() + 8);
-    for token in tokens {
-        match &token {
-            Token::CustomBinaryOperator(operator) => match operator.strip_suffix(['-', '+']) {
-                Some(comparison) if ["=", "<", ">", "<=", ">=", "<>"].contains(&comparison) => {
-                    text.push_str(comparison);
-                    text.push(' ');
-                    text.push_str(&operator[comparison.len()..]);
-                }
-                _ => text.push_str(operator),
-            },
-            token => text.push_str(&token.to_string()),
-        }
-    }
-    Cow::Owned(text)
 }

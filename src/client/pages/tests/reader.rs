@@ -17,7 +17,7 @@ use crate::client::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{End, Profile, Zone};
-use crate::request::{Beside, Endpoint, PageRequest, Pages, RequestPlan};
+use crate::request::{Beside, Echo, Endpoint, PageRequest, Pages, RequestPlan};
 
 const SECOND: i64 = 1_000_000;
 /// Requested period.
@@ -112,8 +112,7 @@ impl PageDecoder for Decoder {
             hint: None,
             beside: Beside::default(),
             counted_days: None,
-            window: None,
-            as_of: None,
+            echo: Echo::default(),
         };
         Ok((Seconds::at(times), facts))
     }
