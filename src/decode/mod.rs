@@ -7,7 +7,8 @@
 //!
 //! The body is read in one pass, also for several tables (`decode_tables`). The text of each value is found once, and that of a
 //! wanted one is converted by this module's own rules, so that ids and counts never pass through a float. A value that does not fit
-//! its column becomes NULL, is counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed.
+//! its column becomes NULL, is counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed. If an object
+//! has a wanted name twice, that is an error, because JSON does not define which value counts.
 //!
 //! `layout` decides which values are read, `echoes` compares what a response repeats, and `derived` computes what follows from
 //! rows.
