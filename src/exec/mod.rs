@@ -13,6 +13,7 @@
 mod answer;
 mod buckets;
 mod combined_filters;
+mod contradicted_filters;
 mod cost;
 mod count_evidence;
 mod counters;

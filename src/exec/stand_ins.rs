@@ -468,7 +468,7 @@ impl Driver {
             let mut values = self.requested_values(&plan);
             for (at, order) in orders.iter().enumerate() {
                 let read = self.first_in(order, &plan, (at, orders.len()), &mut values).await?;
-                let First { converter, rows, received, total, contradicted, begins_with_null, response } = read;
+                let First { converter, rows, received, total, contradicted, begins_with_null, response, filtered } = read;
                 if exact && at == 0 && total == Some(received) && !contradicted {
                     for batch in rows {
                         yield batch;
@@ -482,8 +482,9 @@ impl Driver {
                     (Some(total), Some(answer)) => !self.proves_filters(answer, total),
                     _ => false,
                 };
-                // The first mention in an order that begins with NULL represents no other.
-                if at == 0 && (begins_with_null || unproven) {
+                // The first mention in an order that begins with NULL represents no other, and neither does one through a filter that
+                // filters by something else.
+                if at == 0 && (begins_with_null || unproven || !filtered) {
                     let mut all = Arc::clone(&self).rows(plan, None, Prefetch::Ahead(1));
                     while let Some(batch) = all.next().await {
                         yield batch?;
@@ -558,6 +559,12 @@ impl Driver {
             received += page.batch.num_rows();
             total = page.total;
             values.see(&page.batch);
+            if let Some(contradicted) = self.contradicted(&plan, &page.batch) {
+                return match at {
+                    0 => Ok(First::of_others(converter, received, response)),
+                    _ => Err(contradicted.error.into()),
+                };
+            }
             let batch = converter.finish(&page.batch)?;
             if exact && batch.num_rows() < page.batch.num_rows() {
                 let dropped = page.batch.num_rows() - batch.num_rows();
@@ -582,7 +589,7 @@ impl Driver {
         }
         let total = total.and_then(|total| usize::try_from(total).ok());
         let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
-        Ok(First { converter, rows, received, total, contradicted, begins_with_null, response })
+        Ok(First { converter, rows, received, total, contradicted, begins_with_null, response, filtered: true })
     }
 
     fn nullable(&self, column: &str) -> bool {
@@ -652,6 +659,16 @@ struct First {
     begins_with_null: bool,
     /// The first response, if it is kept.
     response: Arc<OnceLock<Answer>>,
+    /// Set unless a mention contradicts a filter.
+    filtered: bool,
+}
+
+impl First {
+    /// The first mentions, one of which contradicts a filter.
+    fn of_others(converter: PageConverter, received: usize, response: Arc<OnceLock<Answer>>) -> Self {
+        let (contradicted, begins_with_null, filtered) = (false, false, false);
+        Self { converter, rows: Vec::new(), received, total: None, contradicted, begins_with_null, response, filtered }
+    }
 }
 
 /// A mention that does not belong to the counted ones.

@@ -12,6 +12,7 @@ use crate::client::Prefetch;
 use crate::decode::Decoded;
 use crate::error::Result;
 use crate::exec::answer::Answer;
+use crate::exec::contradicted_filters::Contradicted;
 use crate::exec::page_converter::{OrderCheck, PageConverter};
 use crate::exec::read_options::ReadOptions;
 use crate::exec::requested_values::RequestedValues;
@@ -111,6 +112,20 @@ impl<'r> PageChecks<'r> {
         driver.note_fields(plan, page, &mut self.noted).map_err(|error| driver.at_table(error))
     }
 
+    /// The filters that a page contradicts, if the window can be read without them: nothing has been output, counted or stored yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`](crate::ErrorKind::Contradiction) if it cannot.
+    pub(super) fn contradicted(&self, page: &Decoded, read: &ReadOptions) -> Result<Option<Contradicted>> {
+        let Some(contradicted) = self.driver.contradicted(self.plan, &page.batch) else { return Ok(None) };
+        let of_query = &self.driver.config.plan.template.filters;
+        let whole = self.plan.filters.iter().all(|term| of_query.contains(term));
+        if self.received == 0 && self.asked.is_none() && !self.skips && whole && read.is_plain() {
+            return Ok(Some(contradicted));
+        }
+        Err(contradicted.error)
+    }
+
     async fn prove_values(&mut self) -> Result<()> {
         let values = std::mem::take(&mut self.values);
         let proven = self.driver.prove_values(self.plan, values, self.response.get(), true).await;
@@ -144,7 +159,7 @@ impl<'r> PageChecks<'r> {
         } else if dropped == 0 && driver.config.plan.exact {
             driver.config.connection.note_combined(&plan.filters);
         }
-        // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
+        // No mention satisfies the conditions, although nothing else was requested.
         let (unmatched, filtered) = (dropped - self.others, driver.config.plan.exact && !plan.filters.is_empty());
         if filtered && unmatched > 0 && dropped as u64 == received {
             return Err(driver.at_plan(filters_ignored(unmatched), plan));
