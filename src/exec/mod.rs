@@ -17,6 +17,7 @@ mod contradicted_filters;
 mod cost;
 mod count_evidence;
 mod counters;
+mod days_read;
 mod display;
 mod memory;
 mod merging;

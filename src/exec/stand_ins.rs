@@ -330,16 +330,26 @@ impl Driver {
         plan: &RequestPlan,
         stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> bool {
+        let Some(buckets) = buckets_of(buckets) else { return false };
+        self.have_days(zone, buckets.into_iter().map(|(bucket, _)| bucket).collect(), plan, stated)
+    }
+
+    /// True if these buckets are the days of a zone.
+    pub(super) fn have_days(
+        &self,
+        zone: Zone,
+        buckets: Vec<Bucket>,
+        plan: &RequestPlan,
+        stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    ) -> bool {
         let (from, to) = self.window_of(plan, stated).unzip();
         // A relative period ends now.
         let to = to.unwrap_or_else(|| self.config.connection.now());
-        let Some(buckets) = buckets_of(buckets) else { return false };
-        let window = (from.map(|from| from.timestamp_micros()), Some(to.timestamp_micros()));
-        are_days(zone, buckets.into_iter().map(|(bucket, _)| bucket).collect(), window)
+        are_days(zone, buckets, (from.map(|from| from.timestamp_micros()), Some(to.timestamp_micros())))
     }
 
     /// The window of a plan: the requested instants, or the instants that the response reports for a relative period.
-    fn window_of(
+    pub(super) fn window_of(
         &self,
         plan: &RequestPlan,
         stated: Option<(DateTime<Utc>, DateTime<Utc>)>,

@@ -13,6 +13,7 @@ use crate::decode::Decoded;
 use crate::error::Result;
 use crate::exec::answer::Answer;
 use crate::exec::contradicted_filters::Contradicted;
+use crate::exec::days_read::DaysRead;
 use crate::exec::page_converter::{OrderCheck, PageConverter};
 use crate::exec::read_options::ReadOptions;
 use crate::exec::requested_values::RequestedValues;
@@ -38,6 +39,8 @@ pub(super) struct PageChecks<'r> {
     pub(super) values: RequestedValues,
     /// Times without a zone, which the first response shows to be right.
     assumed: Vec<i64>,
+    /// Times of the mentions, to be compared with the timeline.
+    days: DaysRead,
     noted: HashSet<String>,
     /// Mentions that came.
     pub(super) received: u64,
@@ -68,6 +71,7 @@ impl<'r> PageChecks<'r> {
             first: true,
             values: driver.requested_values(plan),
             assumed: Vec::new(),
+            days: DaysRead::default(),
             noted: HashSet::new(),
             received: 0,
             dropped: 0,
@@ -139,6 +143,7 @@ impl<'r> PageChecks<'r> {
         self.others += page.batch.num_rows() - own.num_rows();
         self.driver.counters.page(&self.driver.scan, page);
         self.driver.note_doubt(self.plan, page);
+        self.days.see(page, self.converter.time);
         self.received += page.batch.num_rows() as u64;
         self.dropped += page.batch.num_rows() - batch.num_rows();
         if self.skips && self.dropped > 0 {
@@ -154,6 +159,7 @@ impl<'r> PageChecks<'r> {
         if let Some(response) = self.response.get().filter(|_| !self.assumed.is_empty()) {
             driver.check_assumed(plan, &self.assumed, response).map_err(|error| driver.at_table(error))?;
         }
+        driver.check_days_read(plan, &self.days)?;
         if received == 0 {
             driver.prove_none(plan).await.map_err(|error| driver.at_plan(error, plan))?;
         } else if dropped == 0 && driver.config.plan.exact {
