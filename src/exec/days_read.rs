@@ -4,7 +4,7 @@
 //! the zone in the profile. They are all shifted by some hours, so that mentions near midnight are on another day.
 //!
 //! Invariant: only what was read anyway is compared. If mentions were added and removed meanwhile, as many may be on other days. So it
-//! is an error only if one shift of all times explains all days, and no shift does not.
+//! is an error only if one shift of all times, or two that differ by an hour, explain all days, and none does not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -64,33 +64,76 @@ impl DaysRead {
         if counted != self.quarters.values().sum::<u64>() {
             return None;
         }
-        let now = astray(buckets, &self.quarters, 0);
-        if now == 0 || (self.responses > 1 && now <= FEW) {
+        let placed = |by: i64| Placed::new(buckets, &self.quarters, by);
+        let astray = placed(0).map_or(counted, |placed| placed.astray(buckets));
+        if astray == 0 || (self.responses > 1 && astray <= FEW) {
             return None;
         }
         // Several may explain it; most zones differ by hours.
         let hours = (4..=FARTHEST).step_by(4);
-        let mut shifts = hours.chain((1..FARTHEST).filter(|by| by % 4 != 0)).flat_map(|by| [by, -by]);
-        shifts.find(|by| astray(buckets, &self.quarters, *by) == 0)
+        let others = (1..FARTHEST).filter(|by| by % 4 != 0);
+        let mut shifts = hours.clone().chain(others).flat_map(|by| [by, -by]);
+        let constant = shifts.find(|by| placed(*by).is_some_and(|placed| placed.differs_from(buckets) == 0));
+        // Clocks may have changed by an hour meanwhile.
+        let mut changed = hours.flat_map(|by| [by, -by]).filter(|by| {
+            let Some(before) = placed(*by) else { return false };
+            [by - 4, by + 4].into_iter().filter_map(placed).any(|after| before.changes_to(&after, buckets))
+        });
+        constant.or_else(|| changed.next())
     }
 }
 
-/// Number of mentions, shifted by some quarters of an hour, that no bucket counts.
-fn astray(buckets: &[CountedBucket], quarters: &HashMap<i64, u64>, by: i64) -> u64 {
-    let mut left: Vec<u64> = buckets.iter().map(|(_, count)| *count).collect();
-    let mut astray = 0;
-    for (quarter, count) in quarters {
-        let (from, to) = ((quarter + by) * QUARTER, (quarter + by + 1) * QUARTER);
-        // The first and the last bucket may begin and end with the window, within a quarter.
-        let bucket = buckets.partition_point(|((start, _), _)| *start < to).checked_sub(1);
-        let bucket = bucket.filter(|at| buckets[*at].0.1.is_none_or(|end| from < end));
-        let taken = bucket.map_or(0, |at| left[at].min(*count));
-        if let Some(at) = bucket {
-            left[at] -= taken;
+/// Mentions whose times are shifted, by the buckets of a timeline.
+struct Placed {
+    before: u64,
+    counts: Vec<u64>,
+    after: u64,
+}
+
+impl Placed {
+    /// Shifts mentions by some quarters of an hour; `None` if one is then between two buckets.
+    fn new(buckets: &[CountedBucket], quarters: &HashMap<i64, u64>, by: i64) -> Option<Self> {
+        let mut placed = Self { before: 0, counts: vec![0; buckets.len()], after: 0 };
+        for (quarter, count) in quarters {
+            let (from, to) = ((quarter + by) * QUARTER, (quarter + by + 1) * QUARTER);
+            // The first and the last bucket may begin and end with the window, within a quarter.
+            let Some(at) = buckets.partition_point(|((start, _), _)| *start < to).checked_sub(1) else {
+                placed.before += count;
+                continue;
+            };
+            match buckets[at].0.1.is_none_or(|end| from < end) {
+                true => placed.counts[at] += count,
+                false if at + 1 == buckets.len() => placed.after += count,
+                false => return None,
+            }
         }
-        astray += count - taken;
+        Some(placed)
     }
-    astray
+
+    /// Number of mentions that no bucket counts.
+    fn astray(&self, buckets: &[CountedBucket]) -> u64 {
+        let more = self.counts.iter().zip(buckets).map(|(count, (_, counted))| count.saturating_sub(*counted));
+        self.before + more.sum::<u64>() + self.after
+    }
+
+    /// Number of buckets that count other numbers, and of mentions outside of all.
+    fn differs_from(&self, buckets: &[CountedBucket]) -> u64 {
+        let others = self.counts.iter().zip(buckets).filter(|(count, (_, counted))| *count != counted).count();
+        self.before + others as u64 + self.after
+    }
+
+    /// True if the first buckets count these mentions, and the last ones those of another shift; one bucket is between them.
+    fn changes_to(&self, other: &Self, buckets: &[CountedBucket]) -> bool {
+        /// Buckets with mentions that agree on each side of a change.
+        const ENOUGH: usize = 3;
+        let counted = buckets.iter().map(|(_, count)| count);
+        let first = self.counts.iter().zip(counted.clone()).take_while(|(count, counted)| count == counted);
+        let last = other.counts.iter().zip(counted).rev().take_while(|(count, counted)| count == counted);
+        let all = first.clone().count() + last.clone().count() + 1 >= buckets.len();
+        let enough = |some: usize| some >= ENOUGH;
+        let (first, last) = (first.filter(|(count, _)| **count > 0), last.filter(|(count, _)| **count > 0));
+        all && self.before == 0 && other.after == 0 && enough(first.count()) && enough(last.count())
+    }
 }
 
 impl Driver {
@@ -145,7 +188,7 @@ mod tests {
     }
 
     fn read(times: &[&str], responses: u64) -> DaysRead {
-        let mut quarters = HashMap::new();
+        let mut quarters: HashMap<i64, u64> = HashMap::new();
         times.iter().for_each(|time| *quarters.entry(at(time).div_euclid(QUARTER)).or_default() += 1);
         DaysRead { quarters, responses, ..DaysRead::default() }
     }
@@ -162,6 +205,24 @@ mod tests {
         assert_eq!(read(&right[..3], 1).shift(&days), None, "fewer than are counted");
         let apart = ["2026-06-01T12:00:00Z", "2026-06-01T12:01:00Z", "2026-06-01T12:02:00Z", "2026-06-03T12:00:00Z"];
         assert_eq!(read(&apart, 1).shift(&days), None, "no shift explains it");
+    }
+
+    /// Three mentions a day, five hours early until the clocks change, and four hours afterwards.
+    #[test]
+    fn a_shift_that_changes_by_an_hour_is_found() {
+        let (mut quarters, mut days) = (HashMap::<i64, u64>::new(), Vec::new());
+        let change = at("2026-06-10T07:00:00Z");
+        for number in 1..=20_u32 {
+            days.push(day(number, 3));
+            for hour in [number * 7, number * 13 + 5, number * 5 + 11] {
+                let time = at(&format!("2026-06-{number:02}T{:02}:10:00Z", hour % 24));
+                let early = if time < change { 20 } else { 16 };
+                *quarters.entry(time.div_euclid(QUARTER) - early).or_default() += 1;
+            }
+        }
+        let read = DaysRead { quarters, responses: 1, ..DaysRead::default() };
+        assert_eq!(read.shift(&days), Some(20));
+        assert_eq!(Placed::new(&days, &read.quarters, 20).map(|placed| placed.differs_from(&days) > 0), Some(true));
     }
 
     #[test]
