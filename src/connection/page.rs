@@ -68,6 +68,7 @@ impl Page for Decoded {
             times: None,
             keys: None,
             versions: None,
+            buckets: None,
             conflicts: 0,
             mended: 0,
             unnamed: 0,

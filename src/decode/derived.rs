@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 
 use super::body::read_text;
 use super::value::Instants;
-use super::{CountPlaces, Decoder, places};
+use super::{CountPlaces, CountedBucket, Days, Decoder, places};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Direction, Nulls, TableSpec};
+use crate::profile::{Direction, Nulls, Pointer, TableSpec};
 use crate::request::{CountedDays, PageRequest, Traits};
 
 /// Beginning of an id that is derived from other columns.
@@ -108,26 +108,28 @@ impl Decoder {
         (0..times.len()).map(of).collect()
     }
 
-    /// The ends of the buckets that count mentions. `in_zone`: set if the response repeats the zone of its days.
-    pub(super) fn counted_days(&self, buckets: &[(serde_json::Value, u64)], in_zone: bool) -> Option<CountedDays> {
+    /// The ends of the buckets that count mentions, and all buckets if their labels are instants. `in_zone`: set if the response
+    /// repeats the zone of its days.
+    pub(super) fn counted_days(&self, buckets: &[(serde_json::Value, u64)], in_zone: bool) -> Option<Days> {
         let (at, form) = self.start.as_ref()?;
-        let mut instants = Instants::of(form.clone());
-        let starts = buckets.iter().map(|(bucket, count)| {
-            let start = match at.member_of(bucket)? {
-                serde_json::Value::String(text) => instants.read(text),
-                serde_json::Value::Number(number) => instants.read(&number.to_string()),
-                _ => None,
-            };
-            Some((start?, *count))
+        let mut starts = Instants::of(form.clone());
+        let mut ends = self.end.as_ref().map(|(at, form)| (at, Instants::of(form.clone())));
+        let counted = buckets.iter().map(|(bucket, count)| {
+            let start = instant_at(bucket, at, &mut starts)?;
+            let end = ends.as_mut().and_then(|(at, ends)| instant_at(bucket, at, ends));
+            Some(((start, end), *count))
         });
-        let mut starts = starts.collect::<Option<Vec<(i64, u64)>>>()?;
-        starts.sort_unstable();
-        let counting = |(_, count): &(i64, u64)| *count > 0;
-        let first = starts.iter().position(counting)?;
-        let last = starts.iter().rposition(counting)?;
-        let first_end = starts.get(first + 1).map(|(start, _)| *start);
-        let zoned = in_zone && instants.assumed.is_none() && instants.days == 0;
-        Some(CountedDays { first_end, last_start: starts[last].0, instants: zoned })
+        let mut counted = counted.collect::<Option<Vec<CountedBucket>>>()?;
+        counted.sort_unstable();
+        let counting = |(_, count): &CountedBucket| *count > 0;
+        let first = counted.iter().position(counting)?;
+        let last = counted.iter().rposition(counting)?;
+        let first_end = counted.get(first + 1).map(|((start, _), _)| *start);
+        let are_instants = |read: &Instants| read.assumed.is_none() && read.days == 0;
+        let zoned = are_instants(&starts);
+        let days = CountedDays { first_end, last_start: counted[last].0.0, instants: in_zone && zoned };
+        let zoned = zoned && ends.is_none_or(|(_, ends)| are_instants(&ends));
+        Some((days, zoned.then(|| counted.into())))
     }
 
     /// Numbers in the order in which the service sorts the rows, if that is by another column than the time.
@@ -163,4 +165,13 @@ fn place_of(url: &str) -> &str {
     let place = url.split(['?', '#']).next().unwrap_or(url);
     let path = place.split_once("://").map_or(place, |(_, rest)| rest).split_once('/').map_or("", |(_, path)| path);
     if path.is_empty() { url } else { place }
+}
+
+/// The instant at a place in a value, in microseconds since 1970.
+fn instant_at(value: &serde_json::Value, at: &Pointer, instants: &mut Instants) -> Option<i64> {
+    match at.member_of(value)? {
+        serde_json::Value::String(text) => instants.read(text),
+        serde_json::Value::Number(number) => instants.read(&number.to_string()),
+        _ => None,
+    }
 }

@@ -4,12 +4,13 @@
 //! error: a table that the answer does not have as the profile declares it leaves the others as they are.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::estimate::{CountPlaces, Estimates, Said};
 use super::evidence::{Evidence, Member};
 use super::json::{Json, Raw};
 use super::pointer_tree::Tree;
-use super::record::Rows;
+use super::record::{Rows, twice};
 use super::{Capture, Decoder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Only, Pointer, SectionSpec, Shape};
@@ -90,6 +91,9 @@ pub(super) fn read<'a, 't>(
 const DEEPEST: usize = 32;
 
 /// The value at a pointer into another value; `None` if there is none.
+///
+/// # Errors
+/// [`ErrorKind::Contradiction`] if there are two; errors of the text.
 pub(super) fn below<'t>(value: Raw<'t>, at: &Pointer) -> Result<Option<Json<'t>>> {
     let mut json = Json::new(value.text);
     for step in at.steps() {
@@ -97,14 +101,15 @@ pub(super) fn below<'t>(value: Raw<'t>, at: &Pointer) -> Result<Option<Json<'t>>
             return Ok(None);
         }
         json.enter();
-        let mut first = true;
-        loop {
-            let Some(name) = json.member(&mut first)? else { return Ok(None) };
-            if name.unquoted()? == *step {
-                break;
+        let (mut first, mut found) = (true, None);
+        while let Some(name) = json.member(&mut first)? {
+            if name.unquoted().is_ok_and(|name| name == *step) && found.replace(json.clone()).is_some() {
+                return Err(twice("an object of the response", step));
             }
             json.value()?;
         }
+        let Some(inner) = found else { return Ok(None) };
+        json = inner;
     }
     Ok(Some(json))
 }
@@ -150,6 +155,13 @@ type Known<'a> = (usize, &'a Tree<Capture>);
 /// True if a value has the rows of another table, whose members are not named by the service.
 fn is_foreign(tree: &Tree<Capture>) -> bool {
     tree.here.contains(&Capture::Foreign)
+}
+
+/// True if a value, or one below it, is wanted by the table itself.
+fn has_wanted(tree: &Tree<Capture>) -> bool {
+    let mut wanted = false;
+    tree.each(&mut |capture| wanted |= *capture != Capture::Foreign);
+    wanted
 }
 
 /// Walks down to the wanted values.
@@ -237,7 +249,7 @@ impl<'a, 't> Walk<'_, 'a, 't> {
     fn members(&mut self, json: &mut Json<'t>, known: &[Known<'a>], watched: Option<&'a Tree<usize>>) -> Result<()> {
         json.enter();
         let mut others: Vec<Vec<Member<'t>>> = known.iter().map(|_| Vec::new()).collect();
-        let mut first = true;
+        let (mut first, mut found) = (true, Vec::new());
         while let Some(name) = json.member(&mut first)? {
             let name = name.unquoted()?;
             let (start, mut text) = (json.clone(), None);
@@ -247,9 +259,13 @@ impl<'a, 't> Walk<'_, 'a, 't> {
                 .filter_map(|(at, tree)| Some((*at, &tree.members[tree.find(&name)?].1)))
                 .collect();
             let watches = watched.and_then(|watched| Some(&watched.members[watched.find(&name)?].1));
+            if found.contains(&name) {
+                self.refuse(&name, &inner);
+            }
             if inner.is_empty() && watches.is_none() {
                 text_of(&start, &mut text)?;
             } else {
+                found.push(name.clone());
                 self.within.push(name.clone().into_owned());
                 self.value(json, &inner, watches)?;
                 self.within.pop();
@@ -278,6 +294,15 @@ impl<'a, 't> Walk<'_, 'a, 't> {
             }
         }
         Ok(())
+    }
+
+    /// Ends the reading of the tables that want a value whose name its object has twice.
+    #[cold]
+    fn refuse(&mut self, name: &str, known: &[Known<'a>]) {
+        let at = Pointer::of(self.within.iter().map(String::as_str).chain([name])).to_string();
+        for (table, _) in known.iter().filter(|(_, tree)| has_wanted(tree)) {
+            self.readings[*table].fail(twice("the response", &at));
+        }
     }
 
     /// Reads the items of an array that pointers enter by position.
@@ -369,8 +394,12 @@ impl<'a, 't> Reading<'a, 't> {
             (b'{', Shape::Record, ..) => self.rows.record(json, &spec.label, 0)?,
             (b'{', Shape::Entries, Some(key), Some(value)) => {
                 json.enter();
-                let (mut first, mut position) = (true, 0);
+                let (mut first, mut position, mut names) = (true, 0, HashSet::new());
                 while let Some(name) = json.member(&mut first)? {
+                    let text = name.unquoted().unwrap_or(Cow::Borrowed(name.text));
+                    if let Some(name) = names.replace(text) {
+                        return Err(twice(&format!("the object at `{}`", place_of(spec)), &name));
+                    }
                     let values = [(key.steps(), name), (value.steps(), json.value()?)];
                     self.rows.entry(&spec.label, position, values)?;
                     position += 1;

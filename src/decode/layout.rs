@@ -170,10 +170,14 @@ impl Decoder {
         let fields = profile.complete.fields.iter();
         let complete = fields.map(|field| (layout.capture(&field.at), field.clone())).collect();
         let summed = profile.summed_counts().filter(|_| table.kind == TableKind::Mentions);
-        let start = summed.as_ref().and_then(|summed| summed.start.as_ref()).and_then(|start| match &start.origin {
-            Origin::Field(at, Scope::Record) if start.time_at.is_none() => Some((at.clone(), InstantForm::of(start))),
+        let instant = |column: Option<&ColumnSpec>| match column.map(|column| (column, &column.origin)) {
+            Some((column, Origin::Field(at, Scope::Record))) if column.time_at.is_none() => {
+                Some((at.clone(), InstantForm::of(column)))
+            }
             _ => None,
-        });
+        };
+        let start = instant(summed.as_ref().and_then(|summed| summed.start.as_ref()));
+        let end = instant(summed.as_ref().and_then(|summed| summed.end.as_ref()));
         let mut capture = |(at, count): (Pointer, Option<Pointer>)| (layout.capture(&at), count);
         let (timeline, lists) = match summed {
             Some(summed) => (summed.timeline.map(&mut capture), summed.lists.into_iter().map(&mut capture).collect()),
@@ -216,6 +220,7 @@ impl Decoder {
             same_zone: OnceLock::new(),
             timeline,
             start,
+            end,
             lists,
         }
     }

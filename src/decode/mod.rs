@@ -7,7 +7,8 @@
 //!
 //! The body is read in one pass, also for several tables (`decode_tables`). The text of each value is found once, and that of a
 //! wanted one is converted by this module's own rules, so that ids and counts never pass through a float. A value that does not fit
-//! its column becomes NULL, is counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed.
+//! its column becomes NULL, is counted, and stays in `extra` if that column is wanted; nothing is rounded or guessed. If an object
+//! has a wanted name twice, that is an error, because JSON does not define which value counts.
 //!
 //! `layout` decides which values are read, `echoes` compares what a response repeats, and `derived` computes what follows from
 //! rows.
@@ -61,6 +62,9 @@ use crate::profile::{
 };
 use crate::request::{Beside, CountedDays, Echo, Hint, PageRequest, Traits};
 
+/// A bucket of a timeline: its start, and its end if the response has it, in microseconds since 1970, and its count of mentions.
+pub type CountedBucket = ((i64, Option<i64>), u64);
+
 /// A decoded answer.
 #[derive(Debug, Clone)]
 pub struct Decoded {
@@ -98,6 +102,8 @@ pub struct Decoded {
     pub beside: Beside,
     /// Instants between which its timeline counts mentions, if its buckets have instants.
     pub counted_days: Option<CountedDays>,
+    /// The buckets of that timeline, in order, if their labels are instants.
+    pub buckets: Option<Arc<[CountedBucket]>>,
     /// Member of the response that says that more mentions follow, with its value.
     pub more: Option<String>,
     /// Describes the member of the response that may say that it is not complete, if there is one.
@@ -122,6 +128,9 @@ struct Columns {
     /// Number of its instants that are days without a time.
     days: usize,
 }
+
+/// The days that a timeline counts, and its buckets if their labels are instants.
+type Days = (CountedDays, Option<Arc<[CountedBucket]>>);
 
 /// Evidence of a response about the end of a list.
 struct Ends {
@@ -215,6 +224,8 @@ pub struct Decoder {
     timeline: Option<(usize, Option<Pointer>)>,
     /// Start of a bucket in its entry.
     start: Option<(Pointer, InstantForm)>,
+    /// End of a bucket, likewise.
+    end: Option<(Pointer, InstantForm)>,
     lists: Vec<(usize, Option<Pointer>)>,
 }
 
@@ -419,7 +430,8 @@ impl Decoder {
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::new(ErrorKind::Contradiction, format!("cannot build the record batch: {error}")))?;
         let unknown = self.unknown(&batch);
-        let (beside, counted_days) = self.beside(request, &answer, counted);
+        let (beside, days) = self.beside(request, &answer, counted);
+        let (counted_days, buckets) = days.unzip();
         let (total, hint, beside) = self.unless_of_page(request, count as u64, (total, hint), beside);
         let next = answer.text(NEXT).map(Cow::into_owned).filter(|next| !next.is_empty());
         let cursor = self.cursor_of(&answer, next.as_deref())?;
@@ -441,6 +453,7 @@ impl Decoder {
             unknown,
             beside,
             counted_days,
+            buckets: buckets.flatten(),
             more: evidence.more(),
             doubt: evidence.doubt(),
             next: cursor,
@@ -516,12 +529,7 @@ impl Decoder {
     }
 
     /// The counts beside the rows, and the days that they count. `overview`: the mentions that the overview counts.
-    fn beside(
-        &self,
-        request: &PageRequest,
-        answer: &Envelope<'_>,
-        overview: Option<u64>,
-    ) -> (Beside, Option<CountedDays>) {
+    fn beside(&self, request: &PageRequest, answer: &Envelope<'_>, overview: Option<u64>) -> (Beside, Option<Days>) {
         let timeline = self.timeline.as_ref().and_then(|counts| counts_of(request, answer, counts));
         let in_zone = answer.text(ECHO_TIMEZONE).is_some();
         let counted_days = timeline.as_ref().and_then(|buckets| self.counted_days(buckets, in_zone));

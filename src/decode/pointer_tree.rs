@@ -44,6 +44,17 @@ impl<T> Tree<T> {
         self.members.iter().position(|(member, _)| member == name)
     }
 
+    /// Steps to the first value for which `is` is true.
+    pub(super) fn path_to(&self, is: &impl Fn(&Self) -> bool) -> Option<Vec<String>> {
+        if is(self) {
+            return Some(Vec::new());
+        }
+        self.members.iter().find_map(|(name, member)| {
+            let below = member.path_to(is)?;
+            Some([vec![name.clone()], below].concat())
+        })
+    }
+
     /// Numbers the objects from `next` on, and returns the number after the last one.
     pub(super) fn numbered(&mut self, next: usize) -> usize {
         self.number = next;

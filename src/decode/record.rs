@@ -1,6 +1,7 @@
 //! Reads a record into the column builders, and the fields that no column takes into `extra`.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use arrow::array::ArrayRef;
 
@@ -8,6 +9,7 @@ use super::json::{Json, Prefix, Raw, plain};
 use super::pointer_tree::Tree;
 use super::value::{Column, ColumnBuilder, Fit};
 use crate::error::{Error, ErrorKind, Result};
+use crate::profile::Pointer;
 
 /// Members of an object that are remembered.
 const REMEMBERED: usize = 64;
@@ -51,6 +53,10 @@ pub(super) struct Rows<'t, 'j> {
     /// For each object of the tree, the members of those read so far, in their order. Records usually repeat them, and then no
     /// name is looked up.
     seen: Vec<Vec<Seen<'t, 'j>>>,
+    /// For each object of the tree, the number of the last row in which it was read, counted from 1.
+    entered: Vec<usize>,
+    /// Builders that the name or the number of the current entry has filled: an object in its value may repeat them.
+    named: Vec<usize>,
     columns: &'t [Column],
     builders: Vec<ColumnBuilder>,
     /// Characters of the string that is being converted.
@@ -104,6 +110,8 @@ impl<'t, 'j> Rows<'t, 'j> {
         Self {
             tree,
             seen: vec![Vec::new(); objects],
+            entered: vec![0; objects],
+            named: Vec::new(),
             columns,
             builders: columns.iter().map(Column::builder).collect(),
             buffer: Vec::new(),
@@ -145,8 +153,7 @@ impl<'t, 'j> Rows<'t, 'j> {
         Built { arrays: vec![None; self.columns.len()], columns: self.columns, builders: self.builders }
     }
 
-    /// Marks a builder as filled in the current row; false if it was filled already. Of two members with the same name the first
-    /// counts; the second is a conflict.
+    /// Marks a builder as filled in the current row; false if it was filled already.
     #[inline]
     fn fills(&mut self, slot: usize) -> bool {
         let row = self.count + 1;
@@ -204,11 +211,13 @@ impl<'t, 'j> Rows<'t, 'j> {
         self.check_count()?;
         let tree = self.tree;
         let mut extra = None;
+        self.named.clear();
         for (steps, raw) in values {
             let wanted = steps.iter().try_fold(tree, |tree, step| Some(&tree.members[tree.find(step)?].1));
             let Some(wanted) = wanted else { continue };
             for slot in &wanted.here {
                 self.set(*slot, raw)?;
+                self.named.push(*slot);
             }
             // The value of an entry may be an object with the fields of the row.
             let enters = raw.first() == b'{' || (raw.first() == b'[' && wanted.positions);
@@ -218,7 +227,7 @@ impl<'t, 'j> Rows<'t, 'j> {
                     b'{' => self.members(&mut json, wanted)?,
                     _ => self.items(&mut json, wanted)?,
                 };
-                extra = extra.or(left.map(Extra::close));
+                extra = extra.or(self.closed(left)?);
             }
         }
         self.end_row(label, position, extra.as_deref().unwrap_or("{}"));
@@ -228,16 +237,18 @@ impl<'t, 'j> Rows<'t, 'j> {
     /// Reads a record into the next row.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLarge`] for too many records, and errors of the text.
+    /// [`ErrorKind::TooLarge`] for too many records, [`ErrorKind::Contradiction`] for a wanted name that occurs twice, and errors of
+    /// the text.
     pub(super) fn record(&mut self, json: &mut Json<'j>, label: &str, position: usize) -> Result<()> {
         self.check_count()?;
+        self.named.clear();
         let tree = self.tree;
         let extra = match json.peek()? {
             b'{' => self.members(json, tree)?,
             b'[' if tree.positions => self.items(json, tree)?,
             _ => return Err(json.mismatch("a record")),
         };
-        let extra = extra.map(Extra::close);
+        let extra = self.closed(extra)?;
         self.end_row(label, position, extra.as_deref().unwrap_or("{}"));
         Ok(())
     }
@@ -285,7 +296,8 @@ impl<'t, 'j> Rows<'t, 'j> {
             Target::Column(slot) => {
                 let unfit = match self.fills(slot) {
                     true => self.builders[slot].read(json, &mut self.buffer)?,
-                    false => Some(json.value()?),
+                    false if self.named.contains(&slot) => Some(json.value()?),
+                    false => return Err(self.repeated(|node| node.here.contains(&slot))),
                 };
                 let Some(raw) = unfit else { return Ok(None) };
                 self.conflicts += 1;
@@ -312,6 +324,10 @@ impl<'t, 'j> Rows<'t, 'j> {
 
     /// Passes a value to the columns at and below a node, and returns its remainder if `extra` is wanted.
     fn node(&mut self, json: &mut Json<'j>, node: &'t Tree<usize>) -> Result<Option<Cow<'j, str>>> {
+        let row = self.count + 1;
+        if std::mem::replace(&mut self.entered[node.number], row) == row {
+            return Err(self.repeated(|other| other.number == node.number));
+        }
         if node.members.is_empty() {
             let raw = json.value()?;
             return self.set_all(&node.here, raw);
@@ -334,7 +350,7 @@ impl<'t, 'j> Rows<'t, 'j> {
                 return Ok(self.left(raw));
             }
         };
-        Ok(left.or(extra.map(|extra| Cow::Owned(extra.close()))))
+        Ok(left.or(self.closed(extra)?.map(Cow::Owned)))
     }
 
     /// Appends a value to these columns, and returns it if it did not fit one of them and `extra` is wanted.
@@ -346,6 +362,24 @@ impl<'t, 'j> Rows<'t, 'j> {
             }
         }
         Ok(left)
+    }
+
+    /// The text of an object whose fields no column took.
+    fn closed(&self, extra: Option<Extra>) -> Result<Option<String>> {
+        let Some(mut extra) = extra else { return Ok(None) };
+        if let Some(name) = extra.repeated() {
+            return Err(twice(&format!("record {} of the response", self.count), name));
+        }
+        extra.text.push('}');
+        Ok(Some(extra.text))
+    }
+
+    /// Error for the value at a place of the tree that the current record has twice.
+    #[cold]
+    fn repeated(&self, is: impl Fn(&Tree<usize>) -> bool) -> Error {
+        let steps = self.tree.path_to(&is).unwrap_or_default();
+        let at = Pointer::of(steps.iter().map(String::as_str)).to_string();
+        twice(&format!("record {} of the response", self.count), &at)
     }
 
     /// A value that no column takes, if `extra` is wanted.
@@ -396,21 +430,42 @@ fn unexpected<'t, 'j>(
     Ok(Some((text, target)))
 }
 
+/// Error for a name that an object has twice: JSON does not define which of its values counts.
+#[cold]
+pub(super) fn twice(object: &str, name: &str) -> Error {
+    let message = format!("{object} has `{name}` twice, and JSON does not define which value counts");
+    Error::new(ErrorKind::Contradiction, message)
+        .advice("the service has to write each name once (RFC 8259, section 4); until then, do not select its column")
+}
+
 /// A JSON object under construction.
-struct Extra(String);
+#[derive(Default)]
+struct Extra {
+    text: String,
+    /// Places of the names in the text.
+    names: Vec<Range<usize>>,
+}
 
 impl Extra {
     fn add(extra: &mut Option<Self>, name: &str, raw: &str) {
-        let Self(text) = extra.get_or_insert_with(|| Self(String::new()));
+        let Self { text, names } = extra.get_or_insert_default();
         text.push(if text.is_empty() { '{' } else { ',' });
+        let start = text.len();
         match plain(name.as_bytes()) == name.len() {
             true => text.extend(["\"", name, "\""]),
             false => text.push_str(&serde_json::Value::from(name).to_string()),
         }
+        // Without the quotes.
+        names.push(start + 1..text.len() - 1);
         text.extend([":", raw]);
     }
 
-    fn close(self) -> String {
-        self.0 + "}"
+    /// A name that was added twice.
+    fn repeated(&mut self) -> Option<&str> {
+        let Self { text, names } = self;
+        let text: &str = text;
+        let name = |at: &Range<usize>| text.get(at.clone());
+        names.sort_unstable_by_key(name);
+        names.windows(2).find(|pair| name(&pair[0]) == name(&pair[1])).and_then(|pair| name(&pair[0]))
     }
 }

@@ -170,7 +170,49 @@ fn what_may_not_be_null_and_is_is_told_by_its_record_and_column() {
     assert!(error.to_string().contains("record 1 of the response has a missing or invalid `published_at`"), "{error}");
 }
 
-/// Members of a record, in any order, some of them twice or of the wrong type.
+/// RFC 8259, section 4: software that receives such objects behaves unpredictably.
+#[test]
+fn a_name_that_an_object_has_twice_is_an_error_if_it_is_wanted() {
+    let reads = |columns: &[&str], from: &str, to: &str| {
+        assert!(BODY.contains(from), "{from}");
+        mentions(columns, &BODY.replacen(from, to, 1))
+    };
+    let reach = r#""reach":"many""#;
+    let source = r#""source":{"name":"x.com","rating":5}"#;
+    let refused: [(&str, &str, &str, &str); 10] = [
+        ("reach", reach, r#""reach":5,"reach":6"#, "record 0 of the response has `/reach` twice"),
+        ("reach", reach, r#""reach":5,"reach":5"#, "`/reach` twice"),
+        ("reach", reach, r#""reach":null, "re\u0061ch" : 6"#, "`/reach` twice"),
+        ("reach", r#""engagement":7"#, r#""reach":7,"reach":8"#, "record 1 of the response has `/reach` twice"),
+        ("source", source, r#""source":{"name":"x.com","name":"y.com"}"#, "`/source/name` twice"),
+        ("source", source, r#""source":{"name":"x.com"},"source":{}"#, "`/source` twice"),
+        (
+            "extra",
+            r#""future":{"a":[1]}"#,
+            r#""future":1,"other":2,"future":3"#,
+            "record 0 of the response has `future` twice",
+        ),
+        ("extra", source, r#""source":{"rating":5,"rating":6}"#, "`rating` twice"),
+        ("id", r#""total":2,"#, r#""total":2,"total":1,"#, "the response has `/mentions/total` twice"),
+        ("id", r#""engagement":7}]"#, r#""engagement":7}],"items":[]"#, "the response has `/mentions/items` twice"),
+    ];
+    each(refused, |(column, from, to, text)| {
+        let error = reads(&["published_at", column], from, to).expect_err(to);
+        assert_eq!(error.kind(), ErrorKind::Contradiction, "{to}");
+        assert!(error.to_string().contains(text), "{to}: {error}\ndoes not contain: {text}");
+    });
+    // What is not wanted is not read.
+    for (from, to) in [
+        (reach, r#""reach":5,"reach":6"#),
+        (source, r#""source":{"name":"x.com","name":"y.com"}"#),
+        (r#""future":{"a":[1]}"#, r#""future":1,"future":2"#),
+        (r#""requestId":"1""#, r#""requestId":"1","requestId":"2""#),
+    ] {
+        assert_eq!(reads(&["id", "text"], from, to).expect(to).batch.num_rows(), 2, "{to}");
+    }
+}
+
+/// Members of a record, in any order, some of them of the wrong type.
 fn records() -> impl Strategy<Value = String> {
     let members = vec![
         r#""id": "1""#,
@@ -194,8 +236,12 @@ fn records() -> impl Strategy<Value = String> {
     ];
     let some = prop::sample::subsequence(members, 1..12).prop_shuffle();
     (some, prop::sample::select(vec![",", ", ", ",\n  "])).prop_map(|(members, comma)| {
-        // A record needs an id and a time; those that it has already come first, and count.
-        format!(r#"{{{}{comma}"id":"2"{comma}"publishedAt":"2026-02-01T00:00:00.250Z"}}"#, members.join(comma))
+        // A record needs an id and a time, and may have no name twice.
+        let needed = [r#""id":"2""#, r#""publishedAt":"2026-02-01T00:00:00.250Z""#];
+        let mut names = std::collections::BTreeSet::new();
+        let name = |member: &str| member.split(':').next().unwrap_or_default().trim().replace(r"\u006b", "k");
+        let members = members.into_iter().chain(needed).filter(|member| names.insert(name(member)));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(comma))
     })
 }
 
@@ -283,6 +329,20 @@ fn entries_are_objects_and_saved_searches_are_in_maps_and_folders() {
     let decoded = with_profile(lists, |profile| &profile.tables.breakdowns, &["name", "share"], body).expect("decoded");
     assert_eq!(column(&decoded, "name"), ["x.com", "blog"].map(|name| Some(name.to_owned())));
     assert_eq!(column(&decoded, "share"), ["a", "b"].map(|share| Some(share.to_owned())));
+    let of_entries = |body: &str| with_profile(lists, |profile| &profile.tables.breakdowns, &["name", "share"], body);
+    // An entry has its name once more, in its value.
+    let decoded = of_entries(r#"{"top": {"x.com": {"name": "X", "share": "a"}}}"#).expect("decoded");
+    assert_eq!((column(&decoded, "name"), decoded.conflicts), (vec![Some("x.com".to_owned())], 1));
+    for (body, text) in [
+        (
+            r#"{"top": {"x.com": {"share": "a"}, "blog": {}, "x\u002ecom": {"share": "b"}}}"#,
+            "the object at `/top` has `x.com` twice",
+        ),
+        (r#"{"top": {"x.com": {"share": "a", "share": "b"}}}"#, "record 0 of the response has `/share` twice"),
+    ] {
+        let error = of_entries(body).expect_err("two values");
+        assert!(error.to_string().contains(text), "{body}: {error}");
+    }
     let list = |section: &str| {
         format!(
             "[echo]\naid = \"/aid\"\n[total]\ntrust = \"absent\"\n[tables.saved_searches]\nsections = [{{ label = \"saved\", {section} }}]\nignore = []\ncolumns = [\n\

@@ -13,9 +13,11 @@
 mod answer;
 mod buckets;
 mod combined_filters;
+mod contradicted_filters;
 mod cost;
 mod count_evidence;
 mod counters;
+mod days_read;
 mod display;
 mod memory;
 mod merging;

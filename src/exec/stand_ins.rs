@@ -354,16 +354,26 @@ impl Driver {
         plan: &RequestPlan,
         stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> bool {
+        let Some(buckets) = buckets_of(buckets) else { return false };
+        self.have_days(zone, buckets.into_iter().map(|(bucket, _)| bucket).collect(), plan, stated)
+    }
+
+    /// True if these buckets are the days of a zone.
+    pub(super) fn have_days(
+        &self,
+        zone: Zone,
+        buckets: Vec<Bucket>,
+        plan: &RequestPlan,
+        stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    ) -> bool {
         let (from, to) = self.window_of(plan, stated).unzip();
         // A relative period ends now.
         let to = to.unwrap_or_else(|| self.config.connection.now());
-        let Some(buckets) = buckets_of(buckets) else { return false };
-        let window = (from.map(|from| from.timestamp_micros()), Some(to.timestamp_micros()));
-        are_days(zone, buckets.into_iter().map(|(bucket, _)| bucket).collect(), window)
+        are_days(zone, buckets, (from.map(|from| from.timestamp_micros()), Some(to.timestamp_micros())))
     }
 
     /// The window of a plan: the requested instants, or the instants that the response reports for a relative period.
-    fn window_of(
+    pub(super) fn window_of(
         &self,
         plan: &RequestPlan,
         stated: Option<(DateTime<Utc>, DateTime<Utc>)>,
@@ -492,7 +502,7 @@ impl Driver {
             let mut values = self.requested_values(&plan);
             for (at, order) in orders.iter().enumerate() {
                 let read = self.first_in(order, &plan, (at, orders.len()), &mut values).await?;
-                let First { converter, rows, received, total, contradicted, begins_with_null, response } = read;
+                let First { converter, rows, received, total, contradicted, begins_with_null, response, filtered } = read;
                 if exact && at == 0 && total == Some(received) && !contradicted {
                     for batch in rows {
                         yield batch;
@@ -506,8 +516,9 @@ impl Driver {
                     (Some(total), Some(answer)) => !self.proves_filters(answer, total),
                     _ => false,
                 };
-                // The first mention in an order that begins with NULL represents no other.
-                if at == 0 && (begins_with_null || unproven) {
+                // The first mention in an order that begins with NULL represents no other, and neither does one through a filter that
+                // filters by something else.
+                if at == 0 && (begins_with_null || unproven || !filtered) {
                     let mut all = Arc::clone(&self).rows(plan, None, Prefetch::Ahead(1));
                     while let Some(batch) = all.next().await {
                         yield batch?;
@@ -582,6 +593,12 @@ impl Driver {
             received += page.batch.num_rows();
             total = page.total;
             values.see(&page.batch);
+            if let Some(contradicted) = self.contradicted(&plan, &page.batch) {
+                return match at {
+                    0 => Ok(First::of_others(converter, received, response)),
+                    _ => Err(contradicted.error.into()),
+                };
+            }
             let batch = converter.finish(&page.batch)?;
             if exact && batch.num_rows() < page.batch.num_rows() {
                 let dropped = page.batch.num_rows() - batch.num_rows();
@@ -606,7 +623,7 @@ impl Driver {
         }
         let total = total.and_then(|total| usize::try_from(total).ok());
         let contradicted = total.is_some_and(|total| beside.contradicts(total as u64));
-        Ok(First { converter, rows, received, total, contradicted, begins_with_null, response })
+        Ok(First { converter, rows, received, total, contradicted, begins_with_null, response, filtered: true })
     }
 
     fn nullable(&self, column: &str) -> bool {
@@ -676,6 +693,16 @@ struct First {
     begins_with_null: bool,
     /// The first response, if it is kept.
     response: Arc<OnceLock<Answer>>,
+    /// Set unless a mention contradicts a filter.
+    filtered: bool,
+}
+
+impl First {
+    /// The first mentions, one of which contradicts a filter.
+    fn of_others(converter: PageConverter, received: usize, response: Arc<OnceLock<Answer>>) -> Self {
+        let (contradicted, begins_with_null, filtered) = (false, false, false);
+        Self { converter, rows: Vec::new(), received, total: None, contradicted, begins_with_null, response, filtered }
+    }
 }
 
 /// A mention that does not belong to the counted ones.

@@ -30,6 +30,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use self::page_checks::PageChecks;
+use super::contradicted_filters::Contradicted;
 use super::counters::Counters;
 use super::memory::PoolMemory;
 use super::merging::Merging;
@@ -476,6 +477,15 @@ impl Driver {
                 }
                 let page = page.map_err(|error| self.at_table(error))?;
                 checks.page(&page).await?;
+                if let Some(contradicted) = checks.contradicted(&page, &read)? {
+                    // No further page is requested.
+                    drop(pages);
+                    let mut rows = Arc::clone(&self).without(contradicted, &plan, prefetch, came);
+                    while let Some(batch) = rows.next().await {
+                        yield batch?;
+                    }
+                    return;
+                }
                 read.keep(&page, client.ahead()).await;
                 let batch = checks.rows(&page, &read)?;
                 came.fetch_add(page.batch.num_rows() as u64, Ordering::Relaxed);
@@ -517,6 +527,33 @@ impl Driver {
             }
             if self.parts(&plan).await.map_err(|error| self.at_table(error))? != Some(parts) {
                 Err(self.at_table(parts_changed(&plan)))?;
+            }
+        };
+        stream.boxed()
+    }
+
+    /// Returns the mentions of a plan without the filters that a mention contradicts.
+    fn without(
+        self: Arc<Self>,
+        contradicted: Contradicted,
+        plan: &RequestPlan,
+        prefetch: Prefetch,
+        came: Arc<AtomicU64>,
+    ) -> Batches {
+        let Contradicted { others, error } = contradicted;
+        self.note_contradicted(plan, &error);
+        let plan = RequestPlan { filters: others, ..plan.clone() };
+        let mut rows = Arc::clone(&self).mentions(plan, None, prefetch, came, ReadOptions::default());
+        let stream = try_stream! {
+            let mut any = false;
+            while let Some(batch) = rows.next().await {
+                let batch = batch?;
+                any |= batch.num_rows() > 0;
+                yield batch;
+            }
+            // No mention has a requested value, although the service returned some.
+            if !any && self.config.plan.exact {
+                Err(error)?;
             }
         };
         stream.boxed()

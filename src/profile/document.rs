@@ -25,6 +25,8 @@ pub struct SummedCounts {
     pub timeline: Option<(Pointer, Option<Pointer>)>,
     /// Column of the start of a bucket, which is a field of its entry.
     pub start: Option<ColumnSpec>,
+    /// Column of its end, likewise.
+    pub end: Option<ColumnSpec>,
     /// Lists, which count each mention at most once.
     pub lists: Vec<(Pointer, Option<Pointer>)>,
 }
@@ -232,7 +234,8 @@ impl Profile {
             place(breakdowns, sections.find(|section| section.label == list.dimension)?)
         };
         let start = volume.time.as_ref().and_then(|time| volume.column(time)).cloned();
-        Some(SummedCounts { timeline, start, lists: counts.lists.iter().filter_map(of_list).collect() })
+        let end = volume.column("bucket_end").cloned();
+        Some(SummedCounts { timeline, start, end, lists: counts.lists.iter().filter_map(of_list).collect() })
     }
 
     /// Values of a column of mentions that are names of fields in a list of `overview`, each with its count in a column.

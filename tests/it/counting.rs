@@ -173,9 +173,10 @@ async fn numbers_that_do_not_add_up_are_not_believed() {
 
 #[tokio::test]
 async fn an_answer_to_another_question_is_an_error_that_names_the_profile() {
-    // Lists that count other values prove nothing, so that the mentions are read, and each is compared with the filter.
+    // Lists that count other values prove nothing, so that the mentions are read. The first page has others, so that they are read
+    // without the filter.
     let ignored = Lab::new(|_| ()).ask(&format!("{COUNT} AND language = 'en'")).await.unwrap();
-    assert_eq!(ignored, (table(&[&["84"]]), 3));
+    assert_eq!(ignored, (table(&[&["84"]]), 4));
     let window = Lab::new(|body| body["window"]["from"] = json!("2026-01-01T00:00:00Z"));
     let sql = format!("{COUNT} AND published_at >= '2026-06-01'");
     let window = window.ask(&sql).await.expect_err("the window was ignored");

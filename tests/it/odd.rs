@@ -1,6 +1,8 @@
 //! Services whose responses contradict themselves, or say in passing that they are not everything: the rows are right, or the error
 //! is typed. A service is honest but for one change.
 
+mod days;
+mod filters;
 mod lists;
 mod texts;
 mod totals;

@@ -12,6 +12,8 @@ use crate::client::Prefetch;
 use crate::decode::Decoded;
 use crate::error::Result;
 use crate::exec::answer::Answer;
+use crate::exec::contradicted_filters::Contradicted;
+use crate::exec::days_read::DaysRead;
 use crate::exec::page_converter::{OrderCheck, PageConverter};
 use crate::exec::read_options::ReadOptions;
 use crate::exec::requested_values::RequestedValues;
@@ -37,6 +39,8 @@ pub(super) struct PageChecks<'r> {
     pub(super) values: RequestedValues,
     /// Times without a zone, which the first response shows to be right.
     assumed: Vec<i64>,
+    /// Times of the mentions, to be compared with the timeline.
+    days: DaysRead,
     noted: HashSet<String>,
     /// Mentions that came.
     pub(super) received: u64,
@@ -67,6 +71,7 @@ impl<'r> PageChecks<'r> {
             first: true,
             values: driver.requested_values(plan),
             assumed: Vec::new(),
+            days: DaysRead::default(),
             noted: HashSet::new(),
             received: 0,
             dropped: 0,
@@ -110,6 +115,20 @@ impl<'r> PageChecks<'r> {
         driver.note_fields(plan, page, &mut self.noted).map_err(|error| driver.at_table(error))
     }
 
+    /// The filters that a page contradicts, if the window can be read without them: nothing has been output, counted or stored yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`](crate::ErrorKind::Contradiction) if it cannot.
+    pub(super) fn contradicted(&self, page: &Decoded, read: &ReadOptions) -> Result<Option<Contradicted>> {
+        let Some(contradicted) = self.driver.contradicted(self.plan, &page.batch) else { return Ok(None) };
+        let of_query = &self.driver.config.plan.template.filters;
+        let whole = self.plan.filters.iter().all(|term| of_query.contains(term));
+        if self.received == 0 && self.asked.is_none() && !self.skips && whole && read.is_plain() {
+            return Ok(Some(contradicted));
+        }
+        Err(contradicted.error)
+    }
+
     async fn prove_values(&mut self) -> Result<()> {
         let values = std::mem::take(&mut self.values);
         let proven = self.driver.prove_values(self.plan, values, self.response.get(), true).await;
@@ -123,6 +142,7 @@ impl<'r> PageChecks<'r> {
         self.others += page.batch.num_rows() - own.num_rows();
         self.driver.counters.page(&self.driver.scan, page);
         self.driver.note_doubt(self.plan, page);
+        self.days.see(page, self.converter.time);
         self.received += page.batch.num_rows() as u64;
         self.dropped += page.batch.num_rows() - batch.num_rows();
         if self.skips && self.dropped > 0 {
@@ -138,12 +158,13 @@ impl<'r> PageChecks<'r> {
         if let Some(response) = self.response.get().filter(|_| !self.assumed.is_empty()) {
             driver.check_assumed(plan, &self.assumed, response).map_err(|error| driver.at_table(error))?;
         }
+        driver.check_days_read(plan, &self.days)?;
         if received == 0 {
             driver.prove_none(plan).await.map_err(|error| driver.at_plan(error, plan))?;
         } else if dropped == 0 && driver.config.plan.exact {
             driver.config.connection.note_combined(&plan.filters);
         }
-        // A service that ignores a filter returns the mentions that match as well; one that returns others may leave them out.
+        // No mention satisfies the conditions, although nothing else was requested.
         let (unmatched, filtered) = (dropped - self.others, driver.config.plan.exact && !plan.filters.is_empty());
         if filtered && unmatched > 0 && dropped as u64 == received {
             return Err(driver.at_plan(filters_ignored(unmatched), plan));
