@@ -28,7 +28,7 @@ use super::files::{self, corrupt, failed};
 use super::region::{DataFile, Subject};
 use super::storage::Storage;
 use super::{AID, Store, blocking};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::memory;
 use crate::words::{Sought, Words};
 
