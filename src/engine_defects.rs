@@ -932,4 +932,11 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         plain: "2026-06-24T08:00:00+02:00",
         here: Here::Right("2026-06-24T12:00:00+02:00"),
     },
+    EngineDefect {
+        name: "minutes of zones that were seconds apart from those of UTC",
+        upstream: None,
+        statement: "SELECT extract(epoch FROM date_trunc('minute', arrow_cast(44625610, 'Timestamp(s, \"Africa/Monrovia\")'))) = 44625570 AS t",
+        plain: "false",
+        here: Here::Right("true"),
+    },
 ];
