@@ -62,6 +62,10 @@ pub const WORKAROUNDS: &[Workaround] = &[
         note: "the engine alone would return totals for fields of an interval",
     },
     Workaround {
+        rule: "savedsearch_interval_texts",
+        note: "the engine alone would take a number without a unit for months where a text is cast to an interval",
+    },
+    Workaround {
         rule: "savedsearch_interval_comparison",
         note: "the engine alone would compare intervals by their fields, not by their length",
     },
@@ -938,5 +942,12 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         statement: "SELECT extract(epoch FROM date_trunc('minute', arrow_cast(44625610, 'Timestamp(s, \"Africa/Monrovia\")'))) = 44625570 AS t",
         plain: "false",
         here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "a number without a unit in a text that is cast to an interval",
+        upstream: None,
+        statement: "SELECT timestamp '2026-01-01' + x::interval AS t FROM (VALUES ('5')) v(x)",
+        plain: "2026-06-01T00:00:00",
+        here: Here::Right("2026-01-01T00:00:05"),
     },
 ];

@@ -71,7 +71,8 @@ def shown(value):
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime.datetime):
-        return value.isoformat().rstrip("0") if value.microsecond else value.isoformat()
+        # The engine shows three digits of a fraction, or six.
+        return value.isoformat(timespec="auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds")
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (list, tuple)):
