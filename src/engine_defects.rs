@@ -950,4 +950,11 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         plain: "2026-06-01T00:00:00",
         here: Here::Right("2026-01-01T00:00:05"),
     },
+    EngineDefect {
+        name: "NULL as the flags of a regular expression",
+        upstream: None,
+        statement: "SELECT regexp_match('abc', 'b', NULL) IS NULL AS m, regexp_like('abc', 'b', NULL) IS NULL AS l",
+        plain: "false|false",
+        here: Here::Right("true|true"),
+    },
 ];

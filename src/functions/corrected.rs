@@ -9,6 +9,7 @@
 //! | `date_trunc` to minutes in a zone | minutes of UTC, from which clocks of the zone were seconds apart | minutes of the zone |
 //! | `greatest`, `least` of arrays and rows | NULL is the smallest member | NULL is the greatest member, as in PostgreSQL |
 //! | `lpad`, `rpad` | a negative length of a column stops the program | an empty text |
+//! | `regexp_like`, `regexp_match` | take NULL for no flags | NULL, as in PostgreSQL |
 //! | `regexp_match` | leaves out groups that took no part in the match | NULL, as in PostgreSQL |
 //! | `to_char` of a duration | ignores the format | refused |
 //!
@@ -23,7 +24,7 @@ use arrow::array::types::{
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, make_comparator};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{SortOptions, cast};
+use arrow::compute::{SortOptions, cast, is_null, nullif};
 use arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
 use chrono::{DateTime, Offset, TimeZone};
 use datafusion::common::{Result, ScalarValue};
@@ -53,6 +54,7 @@ pub(crate) fn corrected(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "greatest" => Correction::Order { largest: true },
         "least" => Correction::Order { largest: false },
         "lpad" | "rpad" => Correction::Length,
+        "regexp_like" => Correction::Flags,
         "regexp_match" => Correction::Groups,
         "to_char" => Correction::Durations,
         _ => return function,
@@ -70,6 +72,7 @@ enum Correction {
         largest: bool,
     },
     Length,
+    Flags,
     Groups,
     Durations,
 }
@@ -83,6 +86,19 @@ struct Corrected {
 impl Corrected {
     fn function(&self) -> &Arc<dyn ScalarUDFImpl> {
         self.inner.inner()
+    }
+
+    /// The result of a function whose third argument are flags: NULL if they are.
+    fn with_flags(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = rows_of(&args);
+        let Some(flags) = args.args.get(2) else { return self.function().invoke_with_args(args) };
+        let absent = is_null(flags.to_array(rows)?.as_ref())?;
+        if absent.true_count() == 0 {
+            return self.function().invoke_with_args(args);
+        }
+        let given = args.args.clone();
+        let matched = self.function().invoke_with_args(args)?.to_array(rows)?;
+        returned(nullif(&matched, &absent)?, &given)
     }
 }
 
@@ -108,6 +124,7 @@ impl ScalarUDFImpl for Corrected {
             Correction::Epoch => epoch(&args)?,
             Correction::Truncation => truncated(&args)?,
             Correction::Order { largest } => extreme(&args, largest)?,
+            Correction::Flags => return self.with_flags(args),
             Correction::Groups => {
                 let groups = matched_groups(&args, rows_of(&args))?;
                 groups.map(|groups| returned(groups, &args.args)).transpose()?
