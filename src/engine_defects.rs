@@ -957,4 +957,11 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
         plain: "false|false",
         here: Here::Right("true|true"),
     },
+    EngineDefect {
+        name: "numbers of two types in EXCEPT and INTERSECT",
+        upstream: None,
+        statement: "SELECT x / 2 AS h FROM (SELECT 3 AS x EXCEPT SELECT 4e0) q",
+        plain: "1",
+        here: Here::Right("1.5"),
+    },
 ];

@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::functions::{DigitsKept, Numeric, TypeIn, numeric};
-use crate::session::{with_columns, with_outer_types};
+use crate::session::{is_of_sets, with_columns, with_outer_types, with_types_of_sets};
 
 /// The type of a sum of bigint.
 const SUM: DataType = DataType::Decimal128(20, 0);
@@ -73,6 +73,7 @@ impl TreeNodeRewriter for Numbers {
                 let inputs = with_common_numbers(with_literals(union.inputs)?)?;
                 LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)
             }
+            LogicalPlan::Join(join) if is_of_sets(&join) => with_types_of_sets(join)?.recompute_schema()?,
             plan => plan.recompute_schema()?,
         };
         Ok(Transformed::yes(with_sums(having_below(plan)?)?))

@@ -11,19 +11,17 @@
 //!
 //! Invariant: columns keep their names.
 
-use std::sync::Arc;
-
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
-use datafusion::common::{DFSchema, JoinType, NullEquality, Result};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, Union, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, Union, lit};
 
 use crate::error::{Error, ErrorKind};
 use crate::functions::{TypeIn, start_of_day, time_text};
-use crate::session::{with_columns, with_outer_types};
+use crate::session::{is_of_sets, with_outer_types, with_types_of_sets};
 
 /// Functions that take the instant at which a date begins.
 const OF_INSTANTS: [&str; 4] = ["date_bin", "date_trunc", "postgres_to_char", "timezone"];
@@ -67,7 +65,7 @@ impl TreeNodeRewriter for Times {
         // Inputs have other types than before.
         Ok(Transformed::yes(match plan.data {
             LogicalPlan::Union(union) => LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?),
-            LogicalPlan::Join(join) if is_of_sets(&join) => with_instants(join)?.recompute_schema()?,
+            LogicalPlan::Join(join) if is_of_sets(&join) => with_types_of_sets(join)?.recompute_schema()?,
             plan => plan.recompute_schema()?,
         }))
     }
@@ -92,33 +90,6 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
         })
     })?;
     Ok(found)
-}
-
-/// True for the join that the engine has for EXCEPT and INTERSECT.
-fn is_of_sets(join: &Join) -> bool {
-    matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
-        && join.null_equality == NullEquality::NullEqualsNull
-        && join.on.len() == join.left.schema().fields().len()
-        && join.on.len() == join.right.schema().fields().len()
-}
-
-/// EXCEPT or INTERSECT whose dates and local times are instants beside instants.
-fn with_instants(mut join: Join) -> Result<LogicalPlan> {
-    let types = |plan: &LogicalPlan| -> Vec<DataType> {
-        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
-    };
-    let (of_left, of_right) = (types(&join.left), types(&join.right));
-    let beside = |known: &DataType, other: Option<&DataType>| match (known, other) {
-        (DataType::Date32 | DataType::Timestamp(_, None), Some(instant @ DataType::Timestamp(_, Some(_)))) => {
-            Some(instant.clone())
-        }
-        _ => None,
-    };
-    let left = Arc::unwrap_or_clone(join.left);
-    join.left = Arc::new(with_columns(left, |at, known| beside(known, of_right.get(at)))?);
-    let right = Arc::unwrap_or_clone(join.right);
-    join.right = Arc::new(with_columns(right, |at, known| beside(known, of_left.get(at)))?);
-    Ok(LogicalPlan::Join(join))
 }
 
 /// The form of texts that are cast to a type.

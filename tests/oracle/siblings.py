@@ -72,7 +72,7 @@ def shown(value):
         return str(value).lower()
     if isinstance(value, datetime.datetime):
         # The engine shows three digits of a fraction, or six.
-        return value.isoformat(timespec="auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds")
+        return value.isoformat(timespec="auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds").replace("+00:00", "Z")
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (list, tuple)):
