@@ -6,6 +6,7 @@
 //! | text to time | `120000` is a number of nanoseconds | 12:00:00 |
 //! | EXCEPT, INTERSECT of a date or timestamp and an instant | the type of the left side | instants |
 //! | `date_trunc`, `date_bin`, `to_char`, AT TIME ZONE of a date | midnight without a zone, or in UTC | the instant of midnight in the zone of the session |
+//! | `generate_series` of dates | dates, by whole days | instants, or local times beside one |
 //!
 //! The plan of a statement is changed before its types are coerced, when a date is still one.
 //!
@@ -17,7 +18,7 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan, Union, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, Union, cast, lit};
 
 use crate::error::{Error, ErrorKind};
 use crate::functions::{TypeIn, start_of_day, time_text};
@@ -25,6 +26,9 @@ use crate::session::{is_of_sets, with_outer_types, with_types_of_sets};
 
 /// Functions that take the instant at which a date begins.
 const OF_INSTANTS: [&str; 4] = ["date_bin", "date_trunc", "postgres_to_char", "timezone"];
+
+/// A function that has instants and local times, but no dates.
+const SERIES: &str = "generate_series";
 
 /// The plan with PostgreSQL's meaning of texts and dates as times.
 ///
@@ -82,7 +86,9 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
                     Expr::Cast(Cast { expr, field }) => {
                         form_of(field.data_type()).is_some() && !matches!(expr.as_ref(), Expr::Literal(..))
                     }
-                    Expr::ScalarFunction(function) => OF_INSTANTS.contains(&function.name()),
+                    Expr::ScalarFunction(function) => {
+                        OF_INSTANTS.contains(&function.name()) || function.name() == SERIES
+                    }
                     _ => false,
                 };
                 Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -130,6 +136,9 @@ fn timed(expr: Expr, schema: &DFSchema, in_values: bool) -> Result<Transformed<E
 /// A function whose dates are instants.
 fn of_dates(mut function: ScalarFunction, schema: &DFSchema, in_values: bool) -> Result<Transformed<Expr>> {
     let types: Vec<Option<DataType>> = function.args.iter().map(|arg| arg.type_in(schema).ok()).collect();
+    if function.name() == SERIES {
+        return Ok(series_of_dates(function, &types));
+    }
     let is_local = types.iter().any(|known| matches!(known, Some(DataType::Timestamp(_, None))));
     let name = function.name().to_owned();
     let first = match name.as_str() {
@@ -152,4 +161,24 @@ fn of_dates(mut function: ScalarFunction, schema: &DFSchema, in_values: bool) ->
         return Err(Error::new(ErrorKind::Unsupported, line).advice(advice).into());
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(function), changed))
+}
+
+/// `generate_series` of dates in steps of an interval.
+fn series_of_dates(mut function: ScalarFunction, types: &[Option<DataType>]) -> Transformed<Expr> {
+    let [first, last, Some(DataType::Interval(_))] = types else {
+        return Transformed::no(Expr::ScalarFunction(function));
+    };
+    let ends = [first, last];
+    let local = ends.into_iter().flatten().find(|known| matches!(known, DataType::Timestamp(_, None)));
+    let mut changed = false;
+    for (arg, known) in function.args.iter_mut().zip(ends) {
+        if *known == Some(DataType::Date32) {
+            *arg = match local {
+                Some(local) => cast(arg.clone(), local.clone()),
+                None => start_of_day().call(vec![arg.clone()]),
+            };
+            changed = true;
+        }
+    }
+    Transformed::new_transformed(Expr::ScalarFunction(function), changed)
 }

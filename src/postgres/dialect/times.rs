@@ -11,7 +11,7 @@ use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::{TimeZone, UTC};
 use super::type_names::type_named;
 use crate::functions::{complete_time, without_zone};
-use crate::session::call;
+use crate::session::{call, syntax};
 
 /// A date or a time that PostgreSQL reads in another way than the engine: words such as `today`, and digits.
 ///
@@ -109,6 +109,53 @@ fn is_instant(expr: &SqlExpr) -> bool {
         }
         _ => false,
     }
+}
+
+/// The type of an expression that is written as a date, or as a time with one.
+fn written_type(expr: &SqlExpr) -> Option<Type> {
+    let of_day = |data_type: &SqlType| {
+        type_named(data_type).filter(|known| [Type::DATE, Type::TIMESTAMP, Type::TIMESTAMPTZ].contains(known))
+    };
+    match expr {
+        SqlExpr::Cast { data_type, .. } => of_day(data_type),
+        SqlExpr::TypedString(typed) => of_day(&typed.data_type),
+        SqlExpr::Nested(inner) => written_type(inner),
+        SqlExpr::BinaryOp { left, op: BinaryOperator::Plus | BinaryOperator::Minus, right } => {
+            let left = written_type(left)?;
+            match right.as_ref() {
+                SqlExpr::Interval(_) => Some(if left == Type::DATE { Type::TIMESTAMP } else { left }),
+                days => digits_of(days).map(|_| left).filter(|left| *left == Type::DATE),
+            }
+        }
+        SqlExpr::Function(function) if function.name.to_string().eq_ignore_ascii_case("current_date") => {
+            Some(Type::DATE)
+        }
+        other => is_instant(other).then_some(Type::TIMESTAMPTZ),
+    }
+}
+
+/// The arguments of `generate_series`, in which dates are instants, or local times beside one: PostgreSQL has no series of dates.
+/// `None` if an argument has a date in it, and its type shows only in the plan.
+pub(super) fn series_without_dates(mut arguments: Vec<SqlExpr>) -> Option<Vec<SqlExpr>> {
+    let [first, last, _] = arguments.as_slice() else { return Some(arguments) };
+    let mut has_date = false;
+    for end in [first, last] {
+        syntax::expressions(end, &mut |part| has_date |= written_type(part) == Some(Type::DATE));
+    }
+    if !has_date {
+        return Some(arguments);
+    }
+    let type_of = |end: &SqlExpr| written_type(end).or_else(|| literal_of(end).map(|_| Type::UNKNOWN));
+    let types = [type_of(first)?, type_of(last)?];
+    let zone = if types.contains(&Type::TIMESTAMP) { TimezoneInfo::None } else { TimezoneInfo::Tz };
+    for (end, known) in arguments.iter_mut().zip(&types) {
+        if [Type::DATE, Type::UNKNOWN].contains(known) {
+            let inner = SqlExpr::Nested(Box::new(end.clone()));
+            let inner = if literal_of(end).is_some() { end.clone() } else { inner };
+            *end = cast_to(inner, SqlType::Timestamp(None, zone));
+        }
+    }
+    Some(arguments)
 }
 
 /// A part of a time as a number that can have a fraction: numeric for EXTRACT, double precision for `date_part`.
