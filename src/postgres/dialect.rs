@@ -354,6 +354,11 @@ impl Translator<'_> {
                     "literals such as 0x1F and X'1F' are not supported: write numbers in decimal, and bytes as '\\x1f'::bytea",
                 ));
             }
+            SqlExpr::Value(value) if matches!(value.value, Value::SingleQuotedByteStringLiteral(_)) => {
+                return Err(unsupported(
+                    "bit strings such as B'101' are not supported: write texts as '101', and numbers as 5",
+                ));
+            }
             SqlExpr::Identifier(_) => self.session_name(expr).map(text),
             SqlExpr::AtTimeZone { timestamp, time_zone } => {
                 Some(call(TimeZone::NAME, vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))

@@ -347,3 +347,19 @@ async fn parameters_have_the_meaning_of_their_declared_type() {
     let by_zero = client.query_typed("SELECT 1.5::float8 / $1", &[(&0_i32, Type::INT4)]).await.expect_err("by zero");
     assert_eq!(by_zero.code().map(|code| code.code()), Some("22012"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bit_strings_are_refused() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    refused(
+        &client,
+        &[
+            ("B'99'", "0A000", "bit strings"),
+            ("b'101' AS x", "0A000", "bit strings"),
+            ("x FROM (VALUES (B'1')) AS t(x)", "0A000", "bit strings"),
+            ("1 WHERE B'1' = '1'", "0A000", "bit strings"),
+        ],
+    )
+    .await;
+}
