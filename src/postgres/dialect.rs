@@ -65,7 +65,7 @@ pub(super) use self::parsing::parsed;
 use self::rows::{all_members, distinct, overlaps, rows};
 use self::templates::{format_of, is_format, with_minutes};
 use self::time_zone::TimeZone;
-use self::times::{instants_in_values, part_of, time_of};
+use self::times::{part_of, time_of, times_in_values};
 pub(super) use self::type_names::type_named;
 use self::type_names::{length_of, scale_of};
 use super::catalog::{known_operator, strip};
@@ -179,7 +179,7 @@ struct Translator<'a> {
 
 impl Editor for Translator<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) {
-        instants_in_values(query);
+        times_in_values(query);
         if rows::counts_missing_rows(query) {
             let line =
                 "count(t.*) beside an outer join is not supported: count a column of the table that is never NULL";

@@ -78,19 +78,26 @@ fn day_and_offset(literal: &str) -> Option<(&str, &str)> {
     (is_day && is_offset).then_some((day, offset))
 }
 
-/// Casts the items of VALUES beside an instant to instants: the engine would make times without a zone of both.
-pub(super) fn instants_in_values(query: &mut Query) {
+/// Casts literal texts of VALUES beside a date or a time to its type, and all items beside an instant to instants: the engine would
+/// refuse the texts, and make times without a zone of dates and instants.
+pub(super) fn times_in_values(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     let columns = values.rows.iter().map(|row| row.content.len()).max().unwrap_or(0);
     for at in 0..columns {
-        if !values.rows.iter().filter_map(|row| row.content.get(at)).any(is_instant) {
-            continue;
-        }
+        let types: Vec<Type> =
+            values.rows.iter().filter_map(|row| row.content.get(at)).filter_map(written_type).collect();
+        let known = [Type::TIMESTAMPTZ, Type::TIMESTAMP, Type::DATE].into_iter().find(|known| types.contains(known));
+        let Some(known) = known else { continue };
+        let is_instant = known == Type::TIMESTAMPTZ;
+        let to = match known {
+            Type::DATE => SqlType::Date,
+            _ => SqlType::Timestamp(None, if is_instant { TimezoneInfo::Tz } else { TimezoneInfo::None }),
+        };
         for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
-            if !is_instant(item) && digits_of(item).is_none() {
-                let inner = SqlExpr::Nested(Box::new(item.clone()));
-                let inner = if literal_of(item).is_some() { item.clone() } else { inner };
-                *item = cast_to(inner, SqlType::Timestamp(None, TimezoneInfo::Tz));
+            if literal_of(item).is_some() {
+                *item = cast_to(item.clone(), to.clone());
+            } else if is_instant && written_type(item) != Some(Type::TIMESTAMPTZ) && digits_of(item).is_none() {
+                *item = cast_to(SqlExpr::Nested(Box::new(item.clone())), to.clone());
             }
         }
     }

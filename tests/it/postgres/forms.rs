@@ -112,6 +112,10 @@ async fn dates_are_instants_of_the_zone_of_the_session() {
             (format!("generate_series(d, d + 1, '1 day') {dates}").as_str(), "2026-06-25 00:00:00-04|2026-06-26 00:00:00-04"),
             (format!("g {dates}, generate_series(t.d, t.d + interval '1 day', '1 day') AS g ORDER BY g").as_str(), "2026-06-25 00:00:00|2026-06-26 00:00:00"),
             (format!("g::date {dates}, generate_series(t.d, t.d + 1, interval '1 day') AS g ORDER BY g").as_str(), "2026-06-25|2026-06-26"),
+            ("x FROM (VALUES (timestamp '2026-06-25 04:00:00'), ('2026-06-25')) AS t(x) ORDER BY x", "2026-06-25 00:00:00|2026-06-25 04:00:00"),
+            ("x FROM (VALUES ('2026-06-24'), (date '2026-06-25'), (NULL)) AS t(x) ORDER BY x", "2026-06-24|2026-06-25|NULL"),
+            ("x, y FROM (VALUES (1, '2026-06-24'), (2, current_date - 100000)) AS t(x, y) WHERE x = 1", "1|2026-06-24"),
+            ("x FROM (VALUES ('2026-06-25 12:00:00'), (timestamptz '2026-06-25 04:00:00Z' - interval '1 day')) AS t(x) ORDER BY x", "2026-06-24 00:00:00-04|2026-06-25 12:00:00-04"),
             ("date '2026-06-25' INTERSECT SELECT timestamptz '2026-06-25 04:00:00Z'", "2026-06-25 00:00:00-04"),
             ("date '2026-06-25' EXCEPT SELECT timestamptz '2026-06-25 00:00:00Z'", "2026-06-25 00:00:00-04"),
             ("timestamptz '2026-06-25 04:00:00Z' INTERSECT SELECT date '2026-06-25'", "2026-06-25 00:00:00-04"),
@@ -119,8 +123,14 @@ async fn dates_are_instants_of_the_zone_of_the_session() {
         ],
     )
     .await;
-    refused(&client, &[("x FROM (VALUES (date_trunc('month', date '2026-06-25'))) AS t(x)", "0A000", "in VALUES")])
-        .await;
+    refused(
+        &client,
+        &[
+            ("x FROM (VALUES (date_trunc('month', date '2026-06-25'))) AS t(x)", "0A000", "in VALUES"),
+            ("x FROM (VALUES (date '2026-06-25'), ('zzz')) AS t(x)", "22007", "zzz"),
+        ],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
