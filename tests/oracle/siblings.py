@@ -1,6 +1,7 @@
-"""Compares the rows that tests of the program expect with those of PostgreSQL and DuckDB: `siblings.txt`, whose form it describes.
+"""Compares the rows that tests of the program expect with those of PostgreSQL and DuckDB: `siblings.txt` and `forms.txt`, which
+describe their forms.
 
-The program has no part in it. `tests/it/engine_defects.rs` runs the same statements in the engine.
+The program has no part in it. `tests/it/engine_defects.rs` and `tests/it/postgres/forms.rs` run the same statements.
 """
 
 import datetime
@@ -141,6 +142,34 @@ def compared(engines):
     return counts
 
 
+def printed(connection, sql):
+    """The lines that PostgreSQL prints for a statement, or its error."""
+    result = connection.pgconn.exec_(sql.encode())
+    if result.error_message:
+        return [result.error_message.decode().strip()]
+    cell = lambda row, at: "NULL" if (value := result.get_value(row, at)) is None else value.decode()  # noqa: E731
+    return ["|".join(cell(row, at) for at in range(result.nfields)) for row in range(result.ntuples)]
+
+
+def compared_forms(connection):
+    """True for each statement of `forms.txt`, in each of its zones, whose lines PostgreSQL prints."""
+    verdicts, zones = [], []
+    for block in (HERE / "forms.txt").read_text().split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        if lines[0].startswith("## "):
+            zones = lines[0].partition(": ")[2].split(", ")
+        if "----" not in lines:
+            continue
+        end = lines.index("----")
+        for zone in zones:
+            connection.execute(f"SET timezone = '{zone}'")
+            came = printed(connection, "\n".join(lines[:end]))
+            verdicts.append(came == lines[end + 1:])
+            if not verdicts[-1]:
+                print(f"== different in {zone}: {lines[:end]}\n   expected: {lines[end + 1:]}\n   postgresql: {came}")
+    return verdicts
+
+
 def main():
     database = duckdb.connect()
     database.execute("SET default_null_order = 'nulls_last'; SET TimeZone = 'UTC'; SET threads = 1")
@@ -151,17 +180,20 @@ def main():
         try:
             if server:
                 server.load("siblings", {})
-                engines["postgresql"] = server.connect("siblings").execute
+                connection = server.connect("siblings")
+                engines["postgresql"] = connection.execute
             else:
                 print("PostgreSQL is not installed: its rows are not compared")
             for execute in engines.values():
                 create(execute)
             counts = compared(engines)
+            forms = compared_forms(connection) if server else []
         finally:
             if server:
                 server.close()
     print("siblings: " + ", ".join(f"{number} {'same' if right else 'different'} in {name}" for (name, right), number in sorted(counts.items())))
-    raise SystemExit(any(not right for _, right in counts))
+    print(f"forms: {forms.count(True)} same in postgresql, {forms.count(False)} different")
+    raise SystemExit(any(not right for _, right in counts) or not all(forms))
 
 
 main()
