@@ -154,9 +154,10 @@ pub(super) fn series_without_dates(mut arguments: Vec<SqlExpr>) -> Option<Vec<Sq
     }
     let type_of = |end: &SqlExpr| written_type(end).or_else(|| literal_of(end).map(|_| Type::UNKNOWN));
     let types = [type_of(first)?, type_of(last)?];
-    let zone = if types.contains(&Type::TIMESTAMP) { TimezoneInfo::None } else { TimezoneInfo::Tz };
+    let is_local = types.contains(&Type::TIMESTAMP) && !types.contains(&Type::TIMESTAMPTZ);
+    let zone = if is_local { TimezoneInfo::None } else { TimezoneInfo::Tz };
     for (end, known) in arguments.iter_mut().zip(&types) {
-        if [Type::DATE, Type::UNKNOWN].contains(known) {
+        if *known != Type::TIMESTAMPTZ {
             let inner = SqlExpr::Nested(Box::new(end.clone()));
             let inner = if literal_of(end).is_some() { end.clone() } else { inner };
             *end = cast_to(inner, SqlType::Timestamp(None, zone));
