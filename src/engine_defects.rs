@@ -62,6 +62,10 @@ pub const WORKAROUNDS: &[Workaround] = &[
         note: "the engine alone would return totals for fields of an interval",
     },
     Workaround {
+        rule: "savedsearch_interval_texts",
+        note: "the engine alone would take a number without a unit for months where a text is cast to an interval",
+    },
+    Workaround {
         rule: "savedsearch_interval_comparison",
         note: "the engine alone would compare intervals by their fields, not by their length",
     },
@@ -931,5 +935,33 @@ pub const ENGINE_DEFECTS: &[EngineDefect] = &[
             timestamp '2026-06-24 00:00:00') AS b",
         plain: "2026-06-24T08:00:00+02:00",
         here: Here::Right("2026-06-24T12:00:00+02:00"),
+    },
+    EngineDefect {
+        name: "minutes of zones that were seconds apart from those of UTC",
+        upstream: None,
+        statement: "SELECT extract(epoch FROM date_trunc('minute', arrow_cast(44625610, 'Timestamp(s, \"Africa/Monrovia\")'))) = 44625570 AS t",
+        plain: "false",
+        here: Here::Right("true"),
+    },
+    EngineDefect {
+        name: "a number without a unit in a text that is cast to an interval",
+        upstream: None,
+        statement: "SELECT timestamp '2026-01-01' + x::interval AS t FROM (VALUES ('5')) v(x)",
+        plain: "2026-06-01T00:00:00",
+        here: Here::Right("2026-01-01T00:00:05"),
+    },
+    EngineDefect {
+        name: "NULL as the flags of a regular expression",
+        upstream: None,
+        statement: "SELECT regexp_match('abc', 'b', NULL) IS NULL AS m, regexp_like('abc', 'b', NULL) IS NULL AS l",
+        plain: "false|false",
+        here: Here::Right("true|true"),
+    },
+    EngineDefect {
+        name: "numbers of two types in EXCEPT and INTERSECT",
+        upstream: None,
+        statement: "SELECT x / 2 AS h FROM (SELECT 3 AS x EXCEPT SELECT 4e0) q",
+        plain: "1",
+        here: Here::Right("1.5"),
     },
 ];

@@ -41,7 +41,7 @@ impl DaysRead {
     /// Notes the mentions of a page, whose times are in the column `time`.
     pub(super) fn see(&mut self, page: &Decoded, time: Option<usize>) {
         if self.responses == 0 {
-            (self.buckets, self.window) = (page.buckets.clone(), page.window);
+            (self.buckets, self.window) = (page.buckets.clone(), page.echo.window());
         }
         self.responses += 1;
         if self.buckets.is_none() {

@@ -6,8 +6,10 @@
 //! | `date_part('epoch', …)` | adds seconds and their fraction as doubles, off by a microsecond | the nearest double of up to 2^53 units |
 //! | `date_part('year', …)` compared | NULL for years that the type of the time does not have | true or false |
 //! | `date_trunc` of one instant before 1970 | rounds milliseconds and microseconds up | rounds down |
+//! | `date_trunc` to minutes in a zone | minutes of UTC, from which clocks of the zone were seconds apart | minutes of the zone |
 //! | `greatest`, `least` of arrays and rows | NULL is the smallest member | NULL is the greatest member, as in PostgreSQL |
 //! | `lpad`, `rpad` | a negative length of a column stops the program | an empty text |
+//! | `regexp_like`, `regexp_match` | take NULL for no flags | NULL, as in PostgreSQL |
 //! | `regexp_match` | leaves out groups that took no part in the match | NULL, as in PostgreSQL |
 //! | `to_char` of a duration | ignores the format | refused |
 //!
@@ -15,14 +17,16 @@
 
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::types::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, make_comparator};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{SortOptions, cast};
+use arrow::compute::{SortOptions, cast, is_null, nullif};
 use arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
+use chrono::{DateTime, Offset, TimeZone};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::interval_arithmetic::Interval;
@@ -50,6 +54,7 @@ pub(crate) fn corrected(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "greatest" => Correction::Order { largest: true },
         "least" => Correction::Order { largest: false },
         "lpad" | "rpad" => Correction::Length,
+        "regexp_like" => Correction::Flags,
         "regexp_match" => Correction::Groups,
         "to_char" => Correction::Durations,
         _ => return function,
@@ -67,6 +72,7 @@ enum Correction {
         largest: bool,
     },
     Length,
+    Flags,
     Groups,
     Durations,
 }
@@ -80,6 +86,19 @@ struct Corrected {
 impl Corrected {
     fn function(&self) -> &Arc<dyn ScalarUDFImpl> {
         self.inner.inner()
+    }
+
+    /// The result of a function whose third argument are flags: NULL if they are.
+    fn with_flags(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = rows_of(&args);
+        let Some(flags) = args.args.get(2) else { return self.function().invoke_with_args(args) };
+        let absent = is_null(flags.to_array(rows)?.as_ref())?;
+        if absent.true_count() == 0 {
+            return self.function().invoke_with_args(args);
+        }
+        let given = args.args.clone();
+        let matched = self.function().invoke_with_args(args)?.to_array(rows)?;
+        returned(nullif(&matched, &absent)?, &given)
     }
 }
 
@@ -105,6 +124,7 @@ impl ScalarUDFImpl for Corrected {
             Correction::Epoch => epoch(&args)?,
             Correction::Truncation => truncated(&args)?,
             Correction::Order { largest } => extreme(&args, largest)?,
+            Correction::Flags => return self.with_flags(args),
             Correction::Groups => {
                 let groups = matched_groups(&args, rows_of(&args))?;
                 groups.map(|groups| returned(groups, &args.args)).transpose()?
@@ -240,21 +260,52 @@ fn epoch(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
     returned(Arc::new(seconds), &args.args).map(Some)
 }
 
-/// `date_trunc` of one instant to milliseconds or microseconds; `None` for other units and values.
+/// `date_trunc` of instants to minutes of a zone, and of one instant to milliseconds or microseconds; `None` for other units and
+/// values.
 fn truncated(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
-    let [ColumnarValue::Scalar(to), ColumnarValue::Scalar(time)] = args.args.as_slice() else { return Ok(None) };
-    let step = match to.try_as_str().flatten().map(str::to_lowercase).as_deref() {
-        Some("millisecond") => nanoseconds(TimeUnit::Millisecond),
-        Some("microsecond") => nanoseconds(TimeUnit::Microsecond),
+    let [ColumnarValue::Scalar(to), time] = args.args.as_slice() else { return Ok(None) };
+    let step = match (to.try_as_str().flatten().map(str::to_lowercase).as_deref(), time) {
+        (Some("minute"), _) => return minutes(args, time),
+        (Some("millisecond"), ColumnarValue::Scalar(_)) => nanoseconds(TimeUnit::Millisecond),
+        (Some("microsecond"), ColumnarValue::Scalar(_)) => nanoseconds(TimeUnit::Microsecond),
         _ => return Ok(None),
     };
-    let Some((times, unit)) = instants(&time.to_array()?) else { return Ok(None) };
+    let Some((times, unit)) = instants(&time.to_array(1)?) else { return Ok(None) };
     let step = i64::try_from(step / nanoseconds(unit)).unwrap_or(1).max(1);
-    // Near the first instant that can be represented, there is none below.
+    truncated_by(args, times, |at| Some(at.rem_euclid(step)))
+}
+
+/// Instants truncated to minutes that clocks of their zone show, such as those of Berlin before 1893, which were 53 minutes and 28
+/// seconds ahead of UTC; `None` for values without such a zone.
+fn minutes(args: &ScalarFunctionArgs, time: &ColumnarValue) -> Result<Option<ColumnarValue>> {
+    let zone = match time.data_type() {
+        DataType::Timestamp(_, Some(zone)) if !["UTC", "Z", "+00:00"].contains(&zone.as_ref()) => zone,
+        _ => return Ok(None),
+    };
+    let zone: Tz = zone.parse()?;
+    let Some((times, unit)) = instants(&time.to_array(rows_of(args))?) else { return Ok(None) };
+    let per_second = i64::try_from(nanoseconds(TimeUnit::Second) / nanoseconds(unit)).unwrap_or(1);
+    truncated_by(args, times, |at| {
+        let seconds = at.div_euclid(per_second);
+        let instant = DateTime::from_timestamp(seconds, 0)?.naive_utc();
+        let offset = i64::from(zone.offset_from_utc_datetime(&instant).fix().local_minus_utc());
+        Some((seconds + offset).rem_euclid(60) * per_second + at.rem_euclid(per_second))
+    })
+}
+
+/// Instants less their distance from the start of their step.
+///
+/// # Errors
+/// [`ErrorKind::Query`] near the first instant that can be represented, below which there is none.
+fn truncated_by(
+    args: &ScalarFunctionArgs,
+    times: Vec<Option<i64>>,
+    distance: impl Fn(i64) -> Option<i64>,
+) -> Result<Option<ColumnarValue>> {
     let down = |at: i64| {
         let out_of_range =
             || Error::new(ErrorKind::Query, "date_trunc: the result is before the first possible instant");
-        at.checked_sub(at.rem_euclid(step)).ok_or_else(out_of_range)
+        distance(at).and_then(|distance| at.checked_sub(distance)).ok_or_else(out_of_range)
     };
     let times = times.into_iter().map(|at| at.map(down).transpose());
     let times: Int64Array = times.collect::<std::result::Result<_, Error>>()?;

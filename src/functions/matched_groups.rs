@@ -1,5 +1,5 @@
-//! `regexp_match` with NULL for a group that took no part in the match, as in PostgreSQL. The engine leaves the group out, so that
-//! those behind it take its place.
+//! `regexp_match` with NULL for a group that took no part in the match, and for NULL as flags, as in PostgreSQL. The engine leaves the
+//! group out, so that those behind it take its place, and matches without flags.
 
 use std::sync::Arc;
 
@@ -36,11 +36,11 @@ pub(super) fn matched_groups(args: &ScalarFunctionArgs, rows: usize) -> Result<O
     let mut groups = ListBuilder::new(StringBuilder::new());
     let mut last: Option<Regex> = None;
     for row in 0..rows {
-        if values.is_null(row) || patterns.is_null(row) {
+        if values.is_null(row) || patterns.is_null(row) || flags.is_some_and(|flags| flags.is_null(row)) {
             groups.append_null();
             continue;
         }
-        let pattern = match flags.filter(|flags| flags.is_valid(row)) {
+        let pattern = match flags {
             Some(flags) => format!("(?{}){}", flags.value(row), patterns.value(row)),
             None => patterns.value(row).to_owned(),
         };

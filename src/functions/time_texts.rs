@@ -36,9 +36,16 @@ pub(crate) fn without_zone(text: &str) -> Option<&str> {
     (is_offset || zone.parse::<chrono_tz::Tz>().is_ok()).then(|| text[..end].trim_end())
 }
 
+/// The text of an interval with a unit for its last number, which counts seconds; `None` if that has one, and for other texts.
+pub(crate) fn interval_with_unit(text: &str) -> Option<String> {
+    let last = text.rsplit(char::is_whitespace).next()?;
+    let is_number = last.parse::<f64>().is_ok() && !last.contains(|letter: char| letter.is_ascii_alphabetic());
+    is_number.then(|| format!("{text} seconds"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::complete_time;
+    use super::{complete_time, interval_with_unit};
     use crate::cases::each;
 
     #[test]
@@ -57,6 +64,26 @@ mod tests {
         ];
         each(cases, |(text, expected)| {
             assert_eq!(complete_time(text).as_deref(), expected, "{text}");
+        });
+    }
+
+    #[test]
+    fn numbers_without_a_unit_count_seconds() {
+        let cases = [
+            ("5", Some("5 seconds")),
+            ("-1.5", Some("-1.5 seconds")),
+            ("3 days 4", Some("3 days 4 seconds")),
+            ("5 days", None),
+            ("5days", None),
+            ("04:05", None),
+            ("1-2", None),
+            ("1e3", None),
+            ("inf", None),
+            ("5 ", None),
+            ("", None),
+        ];
+        each(cases, |(text, expected)| {
+            assert_eq!(interval_with_unit(text).as_deref(), expected, "{text}");
         });
     }
 }

@@ -12,6 +12,7 @@
 //!            … engine's type coercion …
 //!            (local_times again, for the casts of type coercion)
 //!            interval_fields  fields of intervals, instead of the engine's totals
+//!            interval_texts  texts as intervals: a number without a unit counts seconds
 //!            time_literals  times without seconds, and beyond the range of nanoseconds
 //!            nested_order   arrays and rows in whose order NULL is the greatest member
 //!            interval_comparison   intervals compared by their length
@@ -71,6 +72,7 @@ mod filtered_aggregates;
 mod grouped_expressions;
 mod interval_comparison;
 mod interval_fields;
+mod interval_texts;
 mod literals;
 mod local_times;
 mod misread_templates;
@@ -126,6 +128,7 @@ use self::grouped_expressions::GroupedExpressions;
 pub(crate) use self::grouped_expressions::grouped_expressions;
 use self::interval_comparison::IntervalComparison;
 use self::interval_fields::IntervalFields;
+use self::interval_texts::IntervalTexts;
 use self::literals::Literals;
 use self::local_times::LocalTimes;
 use self::narrowed_decimals::NarrowedDecimals;
@@ -230,6 +233,7 @@ fn add_analysis(rules: &mut Vec<Arc<dyn AnalyzerRule + Send + Sync>>) {
     // After it, when operands have one type.
     rules.extend([
         Arc::new(IntervalFields) as Arc<dyn AnalyzerRule + Send + Sync>,
+        Arc::new(IntervalTexts),
         Arc::new(TimeLiterals),
         Arc::new(IntervalComparison),
         Arc::new(NestedOrder),

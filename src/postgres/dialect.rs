@@ -65,7 +65,7 @@ pub(super) use self::parsing::parsed;
 use self::rows::{all_members, distinct, overlaps, rows};
 use self::templates::{format_of, is_format, with_minutes};
 use self::time_zone::TimeZone;
-use self::times::{instants_in_values, part_of, time_of};
+use self::times::{part_of, time_of, times_in_values};
 pub(super) use self::type_names::type_named;
 use self::type_names::{length_of, scale_of};
 use super::catalog::{known_operator, strip};
@@ -179,7 +179,7 @@ struct Translator<'a> {
 
 impl Editor for Translator<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) {
-        instants_in_values(query);
+        times_in_values(query);
         if rows::counts_missing_rows(query) {
             let line =
                 "count(t.*) beside an outer join is not supported: count a column of the table that is never NULL";
@@ -352,6 +352,11 @@ impl Translator<'_> {
             SqlExpr::Value(value) if matches!(value.value, Value::HexStringLiteral(_)) => {
                 return Err(unsupported(
                     "literals such as 0x1F and X'1F' are not supported: write numbers in decimal, and bytes as '\\x1f'::bytea",
+                ));
+            }
+            SqlExpr::Value(value) if matches!(value.value, Value::SingleQuotedByteStringLiteral(_)) => {
+                return Err(unsupported(
+                    "bit strings such as B'101' are not supported: write texts as '101', and numbers as 5",
                 ));
             }
             SqlExpr::Identifier(_) => self.session_name(expr).map(text),

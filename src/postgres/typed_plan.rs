@@ -12,7 +12,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Union};
 
-use crate::session::with_outer_types;
+use crate::session::{is_of_sets, with_outer_types, with_types_of_sets};
 
 /// Change of operations whose types or values differ between the engine and PostgreSQL.
 pub(super) trait TypeChange {
@@ -32,7 +32,9 @@ pub(super) trait TypeChange {
     ///
     /// # Errors
     /// Errors of the engine's types.
-    fn with_inputs(&self, plan: LogicalPlan) -> Result<LogicalPlan>;
+    fn with_inputs(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        Ok(plan)
+    }
 
     /// Changes what is above an operator.
     ///
@@ -120,6 +122,7 @@ impl TreeNodeRewriter for Walk<'_> {
         // Inputs have other types than before.
         let plan = match plan {
             LogicalPlan::Union(union) => LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?),
+            LogicalPlan::Join(join) if is_of_sets(&join) => with_types_of_sets(join)?.recompute_schema()?,
             plan => plan.recompute_schema()?,
         };
         let plan = self.changes.iter().try_fold(plan, |plan, change| change.with_node_above(plan))?;

@@ -6,24 +6,26 @@
 //! | text to time | `120000` is a number of nanoseconds | 12:00:00 |
 //! | EXCEPT, INTERSECT of a date or timestamp and an instant | the type of the left side | instants |
 //! | `date_trunc`, `date_bin`, `to_char`, AT TIME ZONE of a date | midnight without a zone, or in UTC | the instant of midnight in the zone of the session |
+//! | `generate_series` of dates | dates, by whole days | instants, or local times beside one |
 //!
 //! The plan of a statement is changed before its types are coerced, when a date is still one.
 
-use std::sync::Arc;
-
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, JoinType, NullEquality, Result};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, cast, lit};
 
 use super::typed_plan::TypeChange;
 use crate::error::{Error, ErrorKind};
 use crate::functions::{TypeIn, start_of_day, time_text};
-use crate::session::with_columns;
+use crate::session::is_of_sets;
 
 /// Functions that take the instant at which a date begins.
 const OF_INSTANTS: [&str; 4] = ["date_bin", "date_trunc", "postgres_to_char", "timezone"];
+
+/// A function that has instants and local times, but no dates.
+const SERIES: &str = "generate_series";
 
 /// PostgreSQL's meaning of texts and dates as times. `date_trunc` and `date_bin` of a date in VALUES, whose types are decided
 /// before, are refused.
@@ -39,7 +41,7 @@ impl TypeChange for Times {
             Expr::Cast(Cast { expr, field }) => {
                 form_of(field.data_type()).is_some() && !matches!(expr.as_ref(), Expr::Literal(..))
             }
-            Expr::ScalarFunction(function) => OF_INSTANTS.contains(&function.name()),
+            Expr::ScalarFunction(function) => OF_INSTANTS.contains(&function.name()) || function.name() == SERIES,
             _ => false,
         }
     }
@@ -47,40 +49,6 @@ impl TypeChange for Times {
     fn expression(&self, expr: Expr, schema: &DFSchema, in_values: bool) -> Result<Transformed<Expr>> {
         timed(expr, schema, in_values)
     }
-
-    fn with_inputs(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
-        match plan {
-            LogicalPlan::Join(join) if is_of_sets(&join) => with_instants(join),
-            plan => Ok(plan),
-        }
-    }
-}
-
-/// True for the join that the engine has for EXCEPT and INTERSECT.
-fn is_of_sets(join: &Join) -> bool {
-    matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
-        && join.null_equality == NullEquality::NullEqualsNull
-        && join.on.len() == join.left.schema().fields().len()
-        && join.on.len() == join.right.schema().fields().len()
-}
-
-/// EXCEPT or INTERSECT whose dates and local times are instants beside instants.
-fn with_instants(mut join: Join) -> Result<LogicalPlan> {
-    let types = |plan: &LogicalPlan| -> Vec<DataType> {
-        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
-    };
-    let (of_left, of_right) = (types(&join.left), types(&join.right));
-    let beside = |known: &DataType, other: Option<&DataType>| match (known, other) {
-        (DataType::Date32 | DataType::Timestamp(_, None), Some(instant @ DataType::Timestamp(_, Some(_)))) => {
-            Some(instant.clone())
-        }
-        _ => None,
-    };
-    let left = Arc::unwrap_or_clone(join.left);
-    join.left = Arc::new(with_columns(left, |at, known| beside(known, of_right.get(at)))?);
-    let right = Arc::unwrap_or_clone(join.right);
-    join.right = Arc::new(with_columns(right, |at, known| beside(known, of_left.get(at)))?);
-    Ok(LogicalPlan::Join(join))
 }
 
 /// The form of texts that are cast to a type.
@@ -121,6 +89,9 @@ fn timed(expr: Expr, schema: &DFSchema, in_values: bool) -> Result<Transformed<E
 /// A function whose dates are instants.
 fn of_dates(mut function: ScalarFunction, schema: &DFSchema, in_values: bool) -> Result<Transformed<Expr>> {
     let types: Vec<Option<DataType>> = function.args.iter().map(|arg| arg.type_in(schema).ok()).collect();
+    if function.name() == SERIES {
+        return Ok(series_of_dates(function, &types));
+    }
     let is_local = types.iter().any(|known| matches!(known, Some(DataType::Timestamp(_, None))));
     let name = function.name().to_owned();
     let first = match name.as_str() {
@@ -143,4 +114,24 @@ fn of_dates(mut function: ScalarFunction, schema: &DFSchema, in_values: bool) ->
         return Err(Error::new(ErrorKind::Unsupported, line).advice(advice).into());
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(function), changed))
+}
+
+/// `generate_series` of dates in steps of an interval.
+fn series_of_dates(mut function: ScalarFunction, types: &[Option<DataType>]) -> Transformed<Expr> {
+    let [first, last, Some(DataType::Interval(_))] = types else {
+        return Transformed::no(Expr::ScalarFunction(function));
+    };
+    let ends = [first, last];
+    let local = ends.into_iter().flatten().find(|known| matches!(known, DataType::Timestamp(_, None)));
+    let mut changed = false;
+    for (arg, known) in function.args.iter_mut().zip(ends) {
+        if *known == Some(DataType::Date32) {
+            *arg = match local {
+                Some(local) => cast(arg.clone(), local.clone()),
+                None => start_of_day().call(vec![arg.clone()]),
+            };
+            changed = true;
+        }
+    }
+    Transformed::new_transformed(Expr::ScalarFunction(function), changed)
 }

@@ -5,6 +5,8 @@
 //! | a double and a decimal | decimals with 15 digits after the point: 1e-20 equals 0, and 1e30 or NaN is an error | doubles |
 //! | an instant and a date | times without a zone: two instants of the hour that clocks repeat are one | instants |
 //! | a number of `lag` or `lead`, and a default of a wider type | the default is cut | the wider type |
+//! | two types of numbers in EXCEPT or INTERSECT | the type on the left: half of 3 is 1 | the type that UNION has |
+//! | an instant and a date or local time in EXCEPT or INTERSECT | the type on the left | instants |
 //!
 //! So it is in PostgreSQL, and in DuckDB but for defaults. They are results of one expression, items of one array, or rows of one
 //! UNION; doubles and decimals are also compared. A literal such as `0.1`, which the engine has as a double, is exact beside a
@@ -12,17 +14,18 @@
 //!
 //! Rows of VALUES, and statements WITH RECURSIVE, stay as they are: their types are decided before.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, InSubquery, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Union, cast,
+    Between, BinaryExpr, Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Union, cast,
 };
 
 use super::signed_numbers::with_outer_types;
@@ -38,7 +41,7 @@ const CHOOSING: [&str; 6] = ["coalesce", "greatest", "least", "make_array", "nul
 pub(super) fn common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let found = Found::of(&plan)?;
     let pairs: Vec<Pair> = [Pair::Doubles, Pair::Instants].into_iter().filter(|pair| found.has(*pair)).collect();
-    if pairs.is_empty() && !found.shifted || found.recursive {
+    if pairs.is_empty() && !found.shifted && !found.sets || found.recursive {
         return Ok(plan);
     }
     with_outer_types(plan.transform_up_with_subqueries(|node| with_common_types(node, &pairs)).data()?)
@@ -112,6 +115,8 @@ struct Found {
     second: [bool; 2],
     /// Set by `lag` or `lead` with a default.
     shifted: bool,
+    /// Set by EXCEPT or INTERSECT of two types.
+    sets: bool,
     /// Set by rows whose type is decided before.
     recursive: bool,
 }
@@ -121,6 +126,8 @@ impl Found {
         let mut found = Self::default();
         plan.apply_with_subqueries(|node| {
             found.recursive |= matches!(node, LogicalPlan::RecursiveQuery(_));
+            found.sets |=
+                matches!(node, LogicalPlan::Join(join) if is_of_sets(join) && !types_of_sets(join).is_empty());
             let schema = merge_schema(&node.inputs());
             node.schema().fields().iter().for_each(|field| found.note(field.data_type()));
             node.apply_expressions(|expr| {
@@ -168,6 +175,7 @@ fn with_common_types(plan: LogicalPlan, pairs: &[Pair]) -> Result<Transformed<Lo
     let changed = plan.transformed;
     let plan = match plan.data {
         LogicalPlan::Union(union) => return of_union(union, changed, pairs),
+        LogicalPlan::Join(join) if is_of_sets(&join) => with_types_of_sets(join)?,
         LogicalPlan::Join(mut join) => {
             for (left, right) in &mut join.on {
                 compared(pairs, &mut [left, right], &schema);
@@ -294,6 +302,56 @@ fn of_union(union: Union, changed: bool, pairs: &[Pair]) -> Result<Transformed<L
     });
     let union = Union::try_new_with_loose_types(inputs.collect::<Result<_>>()?)?;
     Ok(Transformed::yes(LogicalPlan::Union(union)))
+}
+
+/// True for the join that the engine has for EXCEPT and INTERSECT.
+pub(crate) fn is_of_sets(join: &Join) -> bool {
+    matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
+        && join.null_equality == NullEquality::NullEqualsNull
+        && join.on.len() == join.left.schema().fields().len()
+        && join.on.len() == join.right.schema().fields().len()
+}
+
+/// EXCEPT or INTERSECT whose columns have one type on both sides.
+///
+/// # Errors
+/// Errors of the engine's projection.
+pub(crate) fn with_types_of_sets(mut join: Join) -> Result<LogicalPlan> {
+    let types = types_of_sets(&join);
+    let to = |at: usize, known: &DataType| types.get(&at).filter(|to| *to != known).cloned();
+    let changed = types.iter().any(|(at, to)| join.left.schema().field(*at).data_type() != to);
+    let left = with_columns(Arc::unwrap_or_clone(join.left), to)?;
+    // Rows that differ may be equal once they have the common type.
+    let left = if changed { LogicalPlanBuilder::from(left).distinct()?.build()? } else { left };
+    join.left = Arc::new(left);
+    join.right = Arc::new(with_columns(Arc::unwrap_or_clone(join.right), to)?);
+    Ok(LogicalPlan::Join(join))
+}
+
+/// The common types of the columns of EXCEPT or INTERSECT, by their places, where those of the sides differ.
+fn types_of_sets(join: &Join) -> HashMap<usize, DataType> {
+    let sides = join.left.schema().fields().iter().zip(join.right.schema().fields()).enumerate();
+    sides.filter_map(|(at, (left, right))| Some((at, type_of_both(left.data_type(), right.data_type())?))).collect()
+}
+
+/// The type that numbers of two types have in UNION, and the type of an instant beside a date or a local time; `None` for one type,
+/// and for others.
+fn type_of_both(left: &DataType, right: &DataType) -> Option<DataType> {
+    let is_local =
+        |data_type: &DataType| matches!(data_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None));
+    match (left, right) {
+        _ if left == right => None,
+        (instant @ DataType::Timestamp(_, Some(_)), local) | (local, instant @ DataType::Timestamp(_, Some(_)))
+            if is_local(local) =>
+        {
+            Some(instant.clone())
+        }
+        _ if !left.is_numeric() || !right.is_numeric() => None,
+        _ if left.is_floating() && right.is_decimal() || left.is_decimal() && right.is_floating() => {
+            Some(DataType::Float64)
+        }
+        _ => type_union_coercion(left, right),
+    }
 }
 
 /// A plan with columns cast to the types that are given for their places and types.

@@ -68,7 +68,7 @@ pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "host")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
 #[cfg(feature = "postgres")]
-pub(crate) use self::common_types::with_columns;
+pub(crate) use self::common_types::{is_of_sets, with_columns, with_types_of_sets};
 #[cfg(feature = "shell")]
 pub(crate) use self::defaults::begin_here;
 #[cfg(feature = "host")]

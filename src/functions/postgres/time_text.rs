@@ -1,10 +1,11 @@
-//! `time_text(text, type)`: the text of a time in the form that the engine reads as PostgreSQL reads it.
+//! `time_text(text, type)`: the text of a time or an interval in the form that the engine reads as PostgreSQL reads it.
 //!
 //! | type | text | result |
 //! | --- | --- | --- |
 //! | `timestamp` | `2026-06-25 12:00:00+02`, `2026-06-25 12:00 Europe/Berlin` | without the zone, which the engine would apply |
 //! | `time` | `120000`, `1200` | `12:00:00`, which the engine would read as nanoseconds |
 //! | `time` | other integers | an error |
+//! | `interval` | `5`, `3 days 5` | `5 seconds`, `3 days 5 seconds`, which the engine would read as months |
 //!
 //! Other texts stay as they are, for the engine to read or to refuse.
 
@@ -16,7 +17,7 @@ use arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::functions::time_texts::{complete_time, without_zone};
+use crate::functions::time_texts::{complete_time, interval_with_unit, without_zone};
 
 /// The function.
 pub(crate) fn time_text() -> Arc<ScalarUDF> {
@@ -60,6 +61,7 @@ impl ScalarUDFImpl for TimeText {
         let read: fn(&str) -> Result<String, ArrowError> = match data_type.try_as_str().flatten() {
             Some("timestamp") => |text: &str| Ok(local(text)),
             Some("time") => clock,
+            Some("interval") => |text: &str| Ok(interval_with_unit(text).unwrap_or_else(|| text.to_owned())),
             _ => return plan_err!("time_text takes a text and the name of a type"),
         };
         let constant = matches!(texts, ColumnarValue::Scalar(_));

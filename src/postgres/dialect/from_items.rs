@@ -5,6 +5,7 @@
 //! | `unnest(a) u`, `generate_series(1, 3) g` | `AS u(u)`, `AS g(g)`: the alias is the name of the column |
 //! | `unnest(a) WITH ORDINALITY` | `unnest(a, generate_series(1, cardinality(a)))` |
 //! | `generate_series(1, t.n)` | `unnest(generate_series(1, t.n))`, which may look at other items |
+//! | `generate_series(date '2026-01-01', …)` | a series of instants (`times`) |
 //! | `generate_series(…) WITH ORDINALITY` | a subquery with row numbers |
 //! | `string_to_table(…)` | `unnest(string_to_array(…))` |
 //! | `EXISTS (SELECT … FROM unnest(a) u WHERE …)` | `array_any_match(a, u -> …)` |
@@ -17,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::expressions::{cast_to, number};
 use super::spans;
+use super::times::series_without_dates;
 use crate::session::{call, query_of, syntax, table_of};
 
 /// Translates an item of FROM.
@@ -39,12 +41,12 @@ pub(super) fn translated(factor: &mut TableFactor) {
         "json_object_keys" => vec![call("json_object_keys", arguments)],
         _ => {
             let arguments = of_times(arguments);
-            match arguments.iter().all(is_constant) {
-                true => {
-                    *factor = series(arguments, ordinality, alias);
+            match series_without_dates(arguments.clone()).filter(|known| known.iter().all(is_constant)) {
+                Some(known) => {
+                    *factor = series(known, ordinality, alias);
                     return;
                 }
-                false => vec![call("generate_series", arguments)],
+                None => vec![call("generate_series", arguments)],
             }
         }
     };

@@ -11,7 +11,7 @@ use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::{TimeZone, UTC};
 use super::type_names::type_named;
 use crate::functions::{complete_time, without_zone};
-use crate::session::call;
+use crate::session::{call, syntax};
 
 /// A date or a time that PostgreSQL reads in another way than the engine: words such as `today`, and digits.
 ///
@@ -78,19 +78,26 @@ fn day_and_offset(literal: &str) -> Option<(&str, &str)> {
     (is_day && is_offset).then_some((day, offset))
 }
 
-/// Casts the items of VALUES beside an instant to instants: the engine would make times without a zone of both.
-pub(super) fn instants_in_values(query: &mut Query) {
+/// Casts literal texts of VALUES beside a date or a time to its type, and all items beside an instant to instants: the engine would
+/// refuse the texts, and make times without a zone of dates and instants.
+pub(super) fn times_in_values(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     let columns = values.rows.iter().map(|row| row.content.len()).max().unwrap_or(0);
     for at in 0..columns {
-        if !values.rows.iter().filter_map(|row| row.content.get(at)).any(is_instant) {
-            continue;
-        }
+        let types: Vec<Type> =
+            values.rows.iter().filter_map(|row| row.content.get(at)).filter_map(written_type).collect();
+        let known = [Type::TIMESTAMPTZ, Type::TIMESTAMP, Type::DATE].into_iter().find(|known| types.contains(known));
+        let Some(known) = known else { continue };
+        let is_instant = known == Type::TIMESTAMPTZ;
+        let to = match known {
+            Type::DATE => SqlType::Date,
+            _ => SqlType::Timestamp(None, if is_instant { TimezoneInfo::Tz } else { TimezoneInfo::None }),
+        };
         for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
-            if !is_instant(item) && digits_of(item).is_none() {
-                let inner = SqlExpr::Nested(Box::new(item.clone()));
-                let inner = if literal_of(item).is_some() { item.clone() } else { inner };
-                *item = cast_to(inner, SqlType::Timestamp(None, TimezoneInfo::Tz));
+            if literal_of(item).is_some() {
+                *item = cast_to(item.clone(), to.clone());
+            } else if is_instant && written_type(item) != Some(Type::TIMESTAMPTZ) && digits_of(item).is_none() {
+                *item = cast_to(SqlExpr::Nested(Box::new(item.clone())), to.clone());
             }
         }
     }
@@ -109,6 +116,54 @@ fn is_instant(expr: &SqlExpr) -> bool {
         }
         _ => false,
     }
+}
+
+/// The type of an expression that is written as a date, or as a time with one.
+fn written_type(expr: &SqlExpr) -> Option<Type> {
+    let of_day = |data_type: &SqlType| {
+        type_named(data_type).filter(|known| [Type::DATE, Type::TIMESTAMP, Type::TIMESTAMPTZ].contains(known))
+    };
+    match expr {
+        SqlExpr::Cast { data_type, .. } => of_day(data_type),
+        SqlExpr::TypedString(typed) => of_day(&typed.data_type),
+        SqlExpr::Nested(inner) => written_type(inner),
+        SqlExpr::BinaryOp { left, op: BinaryOperator::Plus | BinaryOperator::Minus, right } => {
+            let left = written_type(left)?;
+            match right.as_ref() {
+                SqlExpr::Interval(_) => Some(if left == Type::DATE { Type::TIMESTAMP } else { left }),
+                days => digits_of(days).map(|_| left).filter(|left| *left == Type::DATE),
+            }
+        }
+        SqlExpr::Function(function) if function.name.to_string().eq_ignore_ascii_case("current_date") => {
+            Some(Type::DATE)
+        }
+        other => is_instant(other).then_some(Type::TIMESTAMPTZ),
+    }
+}
+
+/// The arguments of `generate_series`, in which dates are instants, or local times beside one: PostgreSQL has no series of dates.
+/// `None` if an argument has a date in it, and its type shows only in the plan.
+pub(super) fn series_without_dates(mut arguments: Vec<SqlExpr>) -> Option<Vec<SqlExpr>> {
+    let [first, last, _] = arguments.as_slice() else { return Some(arguments) };
+    let mut has_date = false;
+    for end in [first, last] {
+        syntax::expressions(end, &mut |part| has_date |= written_type(part) == Some(Type::DATE));
+    }
+    if !has_date {
+        return Some(arguments);
+    }
+    let type_of = |end: &SqlExpr| written_type(end).or_else(|| literal_of(end).map(|_| Type::UNKNOWN));
+    let types = [type_of(first)?, type_of(last)?];
+    let is_local = types.contains(&Type::TIMESTAMP) && !types.contains(&Type::TIMESTAMPTZ);
+    let zone = if is_local { TimezoneInfo::None } else { TimezoneInfo::Tz };
+    for (end, known) in arguments.iter_mut().zip(&types) {
+        if *known != Type::TIMESTAMPTZ {
+            let inner = SqlExpr::Nested(Box::new(end.clone()));
+            let inner = if literal_of(end).is_some() { end.clone() } else { inner };
+            *end = cast_to(inner, SqlType::Timestamp(None, zone));
+        }
+    }
+    Some(arguments)
 }
 
 /// A part of a time as a number that can have a fraction: numeric for EXTRACT, double precision for `date_part`.
