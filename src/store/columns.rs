@@ -45,7 +45,7 @@ impl Store {
             Origin::Extra => !self.differing.is_empty(),
             _ => is_stored(&column.origin) && self.differing.contains(&column.name),
         };
-        if deciding.iter().chain(others).any(|column| differs(column)) {
+        if deciding.iter().chain(others).any(differs) {
             return Ok(Columns::Others);
         }
         let current = self.catalog.schema();
