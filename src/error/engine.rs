@@ -387,7 +387,7 @@ mod tests {
         let exceeded = io::Write::write_all(&mut writer, &[0; 1_000]).expect_err("too much");
         let full = io::Error::new(io::ErrorKind::StorageFull, "no space left on device");
         let limited = "more space for temporary files than all queries may use together: 100.0 B; select fewer rows or columns, \
-                       or aggregate; the program's option --memory sets the limit";
+                       or aggregate; the session's `RuntimeEnv` sets the limit, `Limits::memory_mib` that of a server";
         for (error, told) in [(exceeded, limited), (full, "no space is left on the disk")] {
             // As the writer of Arrow's files passes it on.
             let error = DataFusionError::from(arrow::error::ArrowError::from(error)).context("while sorting");
