@@ -4,6 +4,8 @@ mod ambiguous_names;
 #[cfg(feature = "host")]
 mod bounded;
 mod common_types;
+#[cfg(feature = "store")]
+mod condition;
 mod defaults;
 mod described;
 mod distinct_keys;
@@ -69,6 +71,8 @@ pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 pub(crate) use self::bounded::{bounded_session, check_sizes};
 #[cfg(feature = "postgres")]
 pub(crate) use self::common_types::{is_of_sets, with_columns, with_types_of_sets};
+#[cfg(feature = "store")]
+pub(crate) use self::condition::condition;
 #[cfg(feature = "shell")]
 pub(crate) use self::defaults::begin_here;
 #[cfg(feature = "host")]

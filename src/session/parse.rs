@@ -75,10 +75,30 @@ pub(crate) fn parse_in(sql: &str, dialect: impl Dialect) -> Result<VecDeque<Pars
     let statements = limited(sql, dialect, |dialect| {
         DFParserBuilder::new(tokens(sql, dialect)?).with_dialect(dialect).build()?.parse_statements()
     })?;
-    let mut depth = Depth::default();
-    statements.iter().for_each(|statement| syntax::read_statement(statement, &mut depth));
-    depth.check()?;
+    check_depth(&statements)?;
     Ok(statements)
+}
+
+/// Parses a text that is one expression in the engine's SQL. Whoever makes a statement of it calls [`check_depth`].
+///
+/// # Errors
+/// Those of [`parse_statements`].
+#[cfg(feature = "store")]
+pub(super) fn parse_expression(sql: &str) -> Result<Expr> {
+    let parsed = limited(sql, GenericDialect {}, |dialect| {
+        DFParserBuilder::new(tokens(sql, dialect)?).with_dialect(dialect).build()?.parse_into_expr()
+    })?;
+    Ok(parsed.expr)
+}
+
+/// Refuses statements that are too deep to plan.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`] for them.
+pub(super) fn check_depth<'s>(statements: impl IntoIterator<Item = &'s Parsed>) -> Result<()> {
+    let mut depth = Depth::default();
+    statements.into_iter().for_each(|statement| syntax::read_statement(statement, &mut depth));
+    depth.check()
 }
 
 /// A text as a literal of SQL.

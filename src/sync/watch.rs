@@ -17,18 +17,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::DataType;
 use chrono::NaiveDate;
-use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::logical_expr::{Expr, ExprSchemable};
-use datafusion::prelude::{SessionConfig, SessionContext};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Phrase, Result, own_or_query};
 use crate::numbers::counted;
+use crate::session::{condition, session};
 use crate::store::{Day, date_of, day_of};
 
 /// Earlier days of the same weekday that its mean is of: at most, and at least.
@@ -133,11 +130,12 @@ impl State {
 
 impl Watch {
     /// Prepares a rule. `aids`: of these saved searches; empty: of all that are stored. `when`: a condition in SQL on the columns of
-    /// [`Alert`], such as `count > 3 * weekday_mean`.
+    /// [`Alert`], such as `count > 3 * weekday_mean`. It is evaluated for each day by itself: window and aggregate functions, subqueries
+    /// and random functions are refused.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if the condition is invalid, or the connection has no store.
-    pub fn begin(connection: &Arc<Connection>, name: &str, aids: &[String], when: &str) -> Result<Self> {
+    pub async fn begin(connection: &Arc<Connection>, name: &str, aids: &[String], when: &str) -> Result<Self> {
         connection.some_store()?;
         let mut aids = aids.to_vec();
         aids.sort_unstable();
@@ -147,8 +145,7 @@ impl Watch {
         let holder = format!("{:032x}", rand::random::<u128>());
         let (connection, name, when) = (Arc::clone(connection), name.to_owned(), when.to_owned());
         let watch = Self { connection, name, aids, when, key, holder };
-        let planned = watch.holds(&[]).and_then(DataFrame::into_optimized_plan);
-        planned.map_err(|error| watch.invalid(&error))?;
+        watch.holds(&[]).await?;
         Ok(watch)
     }
 
@@ -192,9 +189,7 @@ impl Watch {
             }
             unstored.extend((!complete).then_some(aid));
         }
-        let rows = async { self.holds(&examined)?.collect().await };
-        let rows = rows.await.map_err(|error| self.invalid(&error))?;
-        let holds = rows.iter().flat_map(|batch| batch.column(0).as_boolean().iter());
+        let holds = self.holds(&examined).await?;
         let (mut alerts, mut undecided) = (Vec::new(), Vec::new());
         for (alert, holds) in examined.into_iter().zip(holds) {
             match holds {
@@ -290,29 +285,21 @@ impl Watch {
     }
 
     /// Returns the values of the condition for these days, in their order.
-    fn holds(&self, days: &[Alert]) -> DataFusionResult<DataFrame> {
-        let aids: StringArray = days.iter().map(|day| Some(day.aid.as_str())).collect();
-        let dates: Date32Array = days.iter().map(|day| Some(day.day.to_epoch_days())).collect();
-        let counts: Int64Array = days.iter().map(|day| i64::try_from(day.count).ok()).collect();
-        let weekday_means: Float64Array = days.iter().map(|day| day.weekday_mean).collect();
-        let means: Float64Array = days.iter().map(|day| day.mean).collect();
-        let columns: [(&str, ArrayRef); 5] = [
-            ("aid", Arc::new(aids)),
-            ("day", Arc::new(dates)),
-            ("count", Arc::new(counts)),
-            ("weekday_mean", Arc::new(weekday_means)),
-            ("mean", Arc::new(means)),
-        ];
-        let nullable = columns.into_iter().map(|(name, column)| (name, column, true));
-        let rows = RecordBatch::try_from_iter_with_nullable(nullable)?;
-        // In their order.
-        let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-        let rows = context.read_batch(rows)?;
-        let condition: Expr = rows.parse_sql_expr(&self.when)?;
-        match condition.get_type(rows.schema())? {
-            DataType::Boolean => rows.select(vec![condition.alias("holds")]),
-            other => Err(DataFusionError::Plan(format!("expected a condition, found a value of type {other}"))),
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if it cannot be evaluated.
+    async fn holds(&self, days: &[Alert]) -> Result<Vec<Option<bool>>> {
+        let values = async {
+            let values = condition(&session(&self.connection)?, &self.when, rows_of(days)?).await?;
+            values.collect().await
+        };
+        let batches = values.await.map_err(|error| self.invalid(&error))?;
+        let holds: Vec<Option<bool>> = batches.iter().flat_map(|batch| batch.column(0).as_boolean().iter()).collect();
+        if holds.len() == days.len() {
+            return Ok(holds);
         }
+        let what = format!("it has {} for {}", counted(holds.len() as u64, "value"), counted(days.len() as u64, "day"));
+        Err(self.invalid(&DataFusionError::Plan(what)))
     }
 
     fn invalid(&self, error: &DataFusionError) -> Error {
@@ -341,6 +328,23 @@ impl Watch {
         };
         state.and_then(|state| serde_json::from_str(&state).ok()).ok_or_else(damaged)
     }
+}
+
+/// The columns of a condition for these days, in their order.
+fn rows_of(days: &[Alert]) -> DataFusionResult<RecordBatch> {
+    let aids: StringArray = days.iter().map(|day| Some(day.aid.as_str())).collect();
+    let dates: Date32Array = days.iter().map(|day| Some(day.day.to_epoch_days())).collect();
+    let counts: Int64Array = days.iter().map(|day| i64::try_from(day.count).ok()).collect();
+    let weekday_means: Float64Array = days.iter().map(|day| day.weekday_mean).collect();
+    let means: Float64Array = days.iter().map(|day| day.mean).collect();
+    let columns: [(&str, ArrayRef); 5] = [
+        ("aid", Arc::new(aids)),
+        ("day", Arc::new(dates)),
+        ("count", Arc::new(counts)),
+        ("weekday_mean", Arc::new(weekday_means)),
+        ("mean", Arc::new(means)),
+    ];
+    Ok(RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))?)
 }
 
 impl Held {

@@ -981,15 +981,15 @@ async fn a_watch_rule_has_one_alert_for_each_day_on_which_its_condition_holds() 
     let mut shop = Shop::new();
     let mut options = SyncOptions::since((now() - days(60)).date_naive());
     options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
-    let rule = |visit: &Visit| {
+    let rule = async |visit: &Visit| {
         let aids = [BIG.to_owned()];
-        Watch::begin(&visit.connection, "surge", &aids, "count > 3 * weekday_mean AND count >= 100").unwrap()
+        Watch::begin(&visit.connection, "surge", &aids, "count > 3 * weekday_mean AND count >= 100").await.unwrap()
     };
     let visit = shop.at(now());
-    let empty = rule(&visit).due().await.unwrap();
+    let empty = rule(&visit).await.due().await.unwrap();
     assert_eq!((empty.alerts.len(), empty.unstored), (0, vec![BIG.to_owned()]));
     sync(&visit.connection, &options, |_| {}).await.unwrap();
-    let usual = rule(&visit).due().await.unwrap();
+    let usual = rule(&visit).await.due().await.unwrap();
     assert_eq!((usual.alerts.len(), usual.unstored.len(), usual.undecided.len()), (0, 0, 0));
     let surge = |shop: &mut Shop, day: &str| {
         for number in 0..200 {
@@ -1000,7 +1000,7 @@ async fn a_watch_rule_has_one_alert_for_each_day_on_which_its_condition_holds() 
     surge(&mut shop, "2026-07-01");
     let later = shop.at(now() + TimeDelta::minutes(10));
     sync(&later.connection, &options, |_| {}).await.unwrap();
-    let due = rule(&later).due().await.unwrap();
+    let due = rule(&later).await.due().await.unwrap();
     let [alert] = due.alerts.as_slice() else { panic!("{due:?}") };
     let count = async |from: DateTime<Utc>| {
         let instants = [from, from + days(1)].map(|at| at.format("%Y-%m-%dT%H:%M:%SZ").to_string());
@@ -1020,37 +1020,41 @@ async fn a_watch_rule_has_one_alert_for_each_day_on_which_its_condition_holds() 
     let line: serde_json::Value = serde_json::from_str(&alert.to_line()).unwrap();
     assert!(line["rule"] == "surge" && line["day"] == "2026-07-01", "{line}");
     // It is due until it is recorded, for any process.
-    assert_eq!(rule(&shop.at(now() + TimeDelta::minutes(11))).due().await.unwrap(), due);
-    rule(&later).record(alert).unwrap();
-    let recorded = rule(&later).due().await.unwrap();
+    assert_eq!(rule(&shop.at(now() + TimeDelta::minutes(11))).await.due().await.unwrap(), due);
+    rule(&later).await.record(alert).unwrap();
+    let recorded = rule(&later).await.due().await.unwrap();
     assert!(recorded.alerts.is_empty());
-    rule(&later).finish(&recorded).unwrap();
+    rule(&later).await.finish(&recorded).unwrap();
     let next = shop.at(now() + days(1));
     sync(&next.connection, &options, |_| {}).await.unwrap();
-    let due = rule(&next).due().await.unwrap();
+    let due = rule(&next).await.due().await.unwrap();
     assert!(due.alerts.is_empty());
-    rule(&next).finish(&due).unwrap();
+    rule(&next).await.finish(&due).unwrap();
     // No process runs for two weeks.
     surge(&mut shop, "2026-07-04");
     let last = shop.at(now() + days(15));
     sync(&last.connection, &options, |_| {}).await.unwrap();
-    let due = rule(&last).due().await.unwrap();
+    let due = rule(&last).await.due().await.unwrap();
     assert_eq!(due.alerts.iter().map(|alert| alert.day.to_string()).collect::<Vec<_>>(), ["2026-07-04"]);
     // Too few days before.
     let few = Shop::new();
     let visit = few.at(now());
     options.since = (now() - days(5)).date_naive();
     sync(&visit.connection, &options, |_| {}).await.unwrap();
-    let undecided =
-        Watch::begin(&visit.connection, "surge", &[], "count > 3 * weekday_mean").unwrap().due().await.unwrap();
+    let watch = Watch::begin(&visit.connection, "surge", &[], "count > 3 * weekday_mean").await.unwrap();
+    let undecided = watch.due().await.unwrap();
     assert_eq!((undecided.alerts.len(), undecided.undecided.len()), (0, 2), "{undecided:?}");
     for (when, expected) in [
         ("count + 1", "expected a condition, found a value of type Int64; use the columns aid, day, count"),
         ("counts > 1", "invalid condition of watch rule `wrong`: "),
         ("count > 1; DROP TABLE mentions", "invalid condition of watch rule `wrong`: "),
+        ("rank() OVER (ORDER BY count DESC) = 1", "a condition has one value for each row"),
+        ("count = (SELECT count(*) FROM saved_searches)", "a condition has one value for each row"),
+        ("random() < 0.5", "a condition has one value for each row"),
+        ("count > $1", "invalid condition of watch rule `wrong`: "),
         ("", "invalid condition of watch rule `wrong`: "),
     ] {
-        let error = Watch::begin(&visit.connection, "wrong", &[], when).unwrap_err();
+        let error = Watch::begin(&visit.connection, "wrong", &[], when).await.unwrap_err();
         assert!(error.kind() == ErrorKind::Config && error.to_string().contains(expected), "{when}: {error}");
     }
 }
@@ -1134,7 +1138,8 @@ async fn an_alert_is_claimed_by_one_process_and_no_record_of_another_is_lost() {
     let mut options = SyncOptions::since((now() - days(5)).date_naive());
     options.aids = vec![BIG.to_owned(), OTHER.to_owned()];
     let [visit, other] = [shop.at(now()), shop.at(now())];
-    let [one, two] = [&visit, &other].map(|visit| Watch::begin(&visit.connection, "all", &[], "count >= 0").unwrap());
+    let one = Watch::begin(&visit.connection, "all", &[], "count >= 0").await.unwrap();
+    let two = Watch::begin(&other.connection, "all", &[], "count >= 0").await.unwrap();
     one.due().await.unwrap();
     sync(&visit.connection, &options, |_| {}).await.unwrap();
     let (due, same) = (one.due().await.unwrap(), two.due().await.unwrap());
@@ -1160,7 +1165,8 @@ async fn a_claim_ends_after_some_minutes() {
     options.aids = vec![BIG.to_owned()];
     let [visit, other] = [shop.at(now()), shop.at(now())];
     sync(&visit.connection, &options, |_| {}).await.unwrap();
-    let [one, two] = [&visit, &other].map(|visit| Watch::begin(&visit.connection, "all", &[], "count >= 0").unwrap());
+    let one = Watch::begin(&visit.connection, "all", &[], "count >= 0").await.unwrap();
+    let two = Watch::begin(&other.connection, "all", &[], "count >= 0").await.unwrap();
     let due = one.due().await.unwrap();
     assert_eq!(one.claim(&due.alerts[0]).unwrap(), Claim::Here);
     let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();

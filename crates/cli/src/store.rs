@@ -226,7 +226,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         quota: options.quota.or(configured.quota),
         ..configured
     };
-    let alarms = Alarms::begin(&connection, &settings.watch, arguments.insecure)?;
+    let alarms = Alarms::begin(&connection, &settings.watch, arguments.insecure).await?;
     let receiver = match (&options.on_new, &options.webhook) {
         (Some(command), _) => Some(Receiver::Command(HandOver::begin(&connection, command, &options.aid)?)),
         (None, Some(url)) => {

@@ -32,15 +32,20 @@ enum Receiver {
 
 impl Alarms {
     /// Prepares rules.
-    pub(super) fn begin(connection: &Arc<Connection>, rules: &[WatchRule], insecure: bool) -> Result<Self, Error> {
-        let rule = |rule: &WatchRule| {
+    pub(super) async fn begin(
+        connection: &Arc<Connection>,
+        rules: &[WatchRule],
+        insecure: bool,
+    ) -> Result<Self, Error> {
+        let mut begun = Vec::with_capacity(rules.len());
+        for rule in rules {
             let receiver = match rule.receiver()? {
                 AlertReceiver::Command(command) => Receiver::Command(command.into()),
                 AlertReceiver::Webhook(url) => Receiver::Webhook(Webhook::try_new(&url, insecure)?),
             };
-            Ok::<_, Error>((Watch::begin(connection, &rule.name, &rule.aids, &rule.when)?, receiver))
-        };
-        Ok(Self { rules: rules.iter().map(rule).collect::<Result<_, _>>()?, running: Arc::default() })
+            begun.push((Watch::begin(connection, &rule.name, &rule.aids, &rule.when).await?, receiver));
+        }
+        Ok(Self { rules: begun, running: Arc::default() })
     }
 
     /// Delivers the alerts that are due, and prints them. Returns the first failure of a receiver.
