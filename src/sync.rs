@@ -40,7 +40,7 @@ use crate::exec::start;
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
-use crate::store::{Day, Erased, Extent, Lease, Leased, NO_SPACE, Work, date_of, day_of, is_full, start_of};
+use crate::store::{Day, Erased, Extent, Lease, Leased, NO_SPACE, Work, blocking, date_of, day_of, is_full, start_of};
 
 /// Saved searches and days to synchronize.
 #[derive(Debug, Clone)]
@@ -214,17 +214,19 @@ pub async fn sync(
         }
     }
     let mut synced = sync.end().await?;
-    let settling = connection.profile().store.settle.length();
     if let Some(first) = retained {
-        synced.removed = store.retain_from(first, connection.now(), settling)?;
+        let (store, now) = (Arc::clone(store), connection.now());
+        let settling = connection.profile().store.settle.length();
+        synced.removed = blocking(move || store.retain_from(first, now, settling)).await?;
     }
     // Files that others are merging are left to them.
-    if let Leased::Here(lease) = store.lease(&Work::Merge).await? {
-        let maintained = maintain(connection, options, since, &mut synced);
-        lease.release().await;
-        maintained?;
-    }
-    Ok(synced)
+    let Leased::Here(lease) = store.lease(&Work::Merge).await? else { return Ok(synced) };
+    let (connection, quota) = (Arc::clone(connection), options.quota);
+    // The lease is renewed for as long as the work goes on, even if nobody waits for it any longer.
+    let work = move || Ok((lease, maintain(&connection, quota, since, synced)));
+    let (lease, maintained) = blocking(work).await?;
+    lease.release().await;
+    maintained
 }
 
 /// The saved searches of the options, or of the list.
@@ -373,19 +375,19 @@ impl<'s> SyncRun<'s> {
 }
 
 /// Merges small files, indexes those that have no index, and removes the oldest days of a store above its quota.
-fn maintain(connection: &Connection, options: &SyncOptions, since: NaiveDate, synced: &mut Synced) -> Result<()> {
+fn maintain(connection: &Connection, quota: Option<u64>, since: NaiveDate, mut synced: Synced) -> Result<Synced> {
     let (store, settling) = (connection.some_store()?, connection.profile().store.settle.length());
     store.compact(connection.now(), settling, Extent::Bounded)?;
     // Everything is stored, and queries read files without an index as well.
     synced.unindexed = store.update_indexes().err().map(|error| error.line());
-    if let Some(quota) = options.quota {
+    if let Some(quota) = quota {
         synced.over_quota = store.fit(quota, connection.now(), settling)?;
         synced.kept_from = kept_from(connection, quota, since)?;
         if synced.over_quota.rewritten > 0 {
             synced.unindexed = store.update_indexes().err().map(|error| error.line());
         }
     }
-    Ok(())
+    Ok(synced)
 }
 
 /// The first day that a quota keeps, if it is after the first day that is synchronized.
