@@ -40,7 +40,9 @@ use crate::exec::start;
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
-use crate::store::{Day, Erased, Extent, Lease, Leased, NO_SPACE, Work, blocking, date_of, day_of, is_full, start_of};
+use crate::store::{
+    Day, Erased, Extent, Lease, Leased, Lengths, NO_SPACE, Work, blocking, date_of, day_of, is_full, start_of,
+};
 
 /// Saved searches and days to synchronize.
 #[derive(Debug, Clone)]
@@ -194,7 +196,14 @@ pub async fn sync(
     let kept = |quota: u64| kept_from(connection, quota, since);
     let first = options.quota.map(kept).transpose()?.flatten().unwrap_or(since);
     let days = first.to_epoch_days()..today + 1;
-    let mut sync = SyncRun::new(connection, options, &aids, days, spent)?;
+    let lengths = match options.quota {
+        Some(_) => {
+            let store = Arc::clone(store);
+            Some(blocking(move || store.listed()).await?)
+        }
+        None => None,
+    };
+    let mut sync = SyncRun::new(connection, options, &aids, days, spent, lengths)?;
     let at_once = if options.max_requests.is_some() { 1 } else { connection.profile().budget.concurrency };
     let mut running = FuturesUnordered::new();
     loop {
@@ -249,6 +258,8 @@ struct SyncRun<'s> {
     options: &'s SyncOptions,
     aids: &'s [String],
     days: Range<Day>,
+    /// Lengths of the store's files at the start, under a quota.
+    lengths: Option<Lengths>,
     steps: Steps,
     /// Of each saved search, the lease under which it is read.
     leases: Vec<Option<Lease>>,
@@ -265,12 +276,13 @@ impl<'s> SyncRun<'s> {
         aids: &'s [String],
         days: Range<Day>,
         spent: Spent,
+        lengths: Option<Lengths>,
     ) -> Result<Self> {
         let queues = aids.iter().map(|aid| pieces(connection, aid, &days, options)).collect::<Result<Vec<_>>>()?;
         let steps = Steps { idle: (0..aids.len()).collect(), queues };
         let leases = aids.iter().map(|_| None).collect();
         let synced = Synced { searches: aids.len() as u64, ..Synced::default() };
-        Ok(Self { connection, options, aids, days, steps, leases, spent, synced, failed: None })
+        Ok(Self { connection, options, aids, days, lengths, steps, leases, spent, synced, failed: None })
     }
 
     /// True if another piece may be read.
@@ -343,8 +355,8 @@ impl<'s> SyncRun<'s> {
 
     /// Drops the days that would be removed at the end.
     fn drop_beyond_quota(&mut self) {
-        let Some(quota) = self.options.quota else { return };
-        match self.connection.some_store().and_then(|store| store.first_that_fits(quota)) {
+        let (Some(quota), Some(lengths)) = (self.options.quota, &self.lengths) else { return };
+        match self.connection.some_store().and_then(|store| store.first_that_fits(quota, lengths)) {
             Ok(first) => self.steps.drop_before(first.unwrap_or(Day::MIN)),
             Err(error) => self.fail(error),
         }

@@ -11,7 +11,7 @@
 //! Of the processes that share a store, the one with the lease merges. Its commit compares the lease, so that a process which was
 //! stopped for longer than its lease moves nothing that the next one has read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,6 +75,7 @@ pub struct Compacted {
 }
 
 /// A file, and how much of it is in use.
+#[derive(Debug, Clone)]
 pub(super) struct Used {
     pub(super) file: Arc<DataFile>,
     pub(super) mentions: u64,
@@ -97,7 +98,7 @@ impl Store {
         for subjects in self.sharing()? {
             for (version, files) in files_of(&subjects) {
                 let Some((any, _)) = subjects.first() else { continue };
-                let chosen = chosen(self.intact(any, files)?, extent);
+                let chosen = chosen_intact(files, extent, |files| self.intact(any, files))?;
                 if let Some(layout) = self.layout_of(any, version)?.filter(|_| !chosen.is_empty()) {
                     merging.merge(&subjects, &chosen, &layout, None, &mut compacted)?;
                 }
@@ -171,8 +172,28 @@ pub(super) fn files_of(subjects: &[(Subject, Vec<Region>)]) -> BTreeMap<i64, Vec
     versions.into_iter().map(|(version, files)| (version, files.into_values().collect())).collect()
 }
 
-/// Returns the files to merge, by path.
-fn chosen(mut files: Vec<Used>, extent: Extent) -> HashMap<String, Arc<DataFile>> {
+/// Returns the files to merge, by path, all of which are intact. Only those that are chosen are looked for, because each is a request
+/// to a bucket. If some of them are not intact, it is chosen among the others.
+fn chosen_intact(
+    mut files: Vec<Used>,
+    extent: Extent,
+    intact: impl Fn(Vec<Used>) -> Result<Vec<Used>>,
+) -> Result<HashMap<String, Arc<DataFile>>> {
+    loop {
+        let chosen = chosen(files.clone(), extent);
+        let mut lost: HashSet<String> = chosen.iter().map(|used| used.file.path.clone()).collect();
+        let found: HashMap<String, Arc<DataFile>> =
+            intact(chosen)?.into_iter().map(|used| (used.file.path.clone(), used.file)).collect();
+        lost.retain(|path| !found.contains_key(path));
+        if lost.is_empty() {
+            return Ok(found);
+        }
+        files.retain(|used| !lost.contains(&used.file.path));
+    }
+}
+
+/// Returns the files to merge.
+fn chosen(mut files: Vec<Used>, extent: Extent) -> Vec<Used> {
     let deleted = |used: &Used| (used.file.rows - used.mentions) * 10 >= used.file.rows;
     let size = |used: &Used| used.file.share(used.mentions);
     files.retain(|used| size(used) < SMALL || deleted(used));
@@ -186,7 +207,7 @@ fn chosen(mut files: Vec<Used>, extent: Extent) -> HashMap<String, Arc<DataFile>
             smallest(&mut files, MANY, ON_THE_WAY);
         }
     }
-    files.into_iter().map(|used| (used.file.path.clone(), used.file)).collect()
+    files
 }
 
 /// Leaves the smallest files, up to a size in bytes; none if there are only a few.
@@ -415,6 +436,8 @@ impl Moved<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use savedsearch_clock::Clock;
 
     use super::*;
@@ -423,6 +446,30 @@ mod tests {
     use crate::store::catalog::Owner;
     use crate::store::region::Filters;
     use crate::store::stamps::{Stamped, Stamps};
+
+    #[test]
+    fn files_are_looked_for_once_they_are_chosen() {
+        let used = |path: String, bytes: u64| {
+            let (digest, blocks) = (String::new(), Vec::new());
+            let file = DataFile { path, rows: 10, bytes, footer: 0, times: (0, 0), schema: 1, digest, blocks };
+            Used { file: Arc::new(file), mentions: 10 }
+        };
+        let looked = Cell::new(0);
+        let choose = |small: usize, lost: &[&str]| {
+            let large = (0..100).map(|at| used(format!("large {at}"), SMALL));
+            let files = large.chain((0..small).map(|at| used(format!("small {at}"), 1_000))).collect();
+            let chosen = chosen_intact(files, Extent::Bounded, |mut files| {
+                looked.set(looked.get() + files.len());
+                files.retain(|used| !lost.contains(&used.file.path.as_str()));
+                Ok(files)
+            });
+            (chosen.expect("files").len(), looked.take())
+        };
+        assert_eq!(choose(FEW, &[]), (0, 0), "a few small files stay");
+        assert_eq!(choose(FEW + 2, &[]), (FEW + 2, FEW + 2));
+        assert_eq!(choose(FEW + 2, &["small 3"]), (FEW + 1, 2 * FEW + 3), "the others are chosen again");
+        assert_eq!(choose(FEW + 1, &["small 3"]), (0, FEW + 1), "only a few are left");
+    }
 
     #[test]
     fn a_region_that_was_replaced_meanwhile_is_joined_with_no_other() {

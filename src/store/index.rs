@@ -197,14 +197,16 @@ impl Store {
             let is_there = |mut index: IndexFile| {
                 columns.iter().all(|column| index.has(column)) && (!thorough || index.check().is_ok())
             };
-            // A file that is lost or damaged is another command's concern.
             let storage = store.catalog.storage();
-            let complete = storage.length(path).is_ok_and(|length| length == file.bytes);
+            // In a bucket, the others are requests.
             if columns.is_empty()
                 || file.rows < FEW
-                || !complete
                 || IndexFile::open(storage, &index_of(path), file).is_ok_and(is_there)
             {
+                return Ok(());
+            }
+            // A file that is lost or damaged is another command's concern.
+            if !storage.length(path).is_ok_and(|length| length == file.bytes) {
                 return Ok(());
             }
             if let Some(bytes) = store.write_index(path, file, &columns)? {

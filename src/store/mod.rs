@@ -79,6 +79,7 @@ pub(crate) use self::index::Search;
 pub(crate) use self::lease::{Lease, Leased, Work};
 pub use self::maintenance::Holding;
 pub(crate) use self::maintenance::date_of;
+pub(crate) use self::quota::Lengths;
 pub(crate) use self::records::records_of;
 pub(crate) use self::region::{DataFile, Day, Filters, Region, Subject};
 use self::statistics::Counters;

@@ -27,6 +27,11 @@ use crate::error::{Error, ErrorKind, Result};
 /// Name in the catalog of a quota, and of the first day that fits it.
 const QUOTA: &str = "quota";
 
+/// Lengths of the files of a store, listed once, because that takes requests to a bucket. Files that are written later are not among
+/// them: those of mentions have their lengths in the catalog, and indexes are counted at the end of a synchronization.
+#[derive(Debug)]
+pub(crate) struct Lengths(Option<HashMap<PathBuf, u64>>);
+
 /// Sizes of files, in bytes.
 #[derive(Debug, Default)]
 struct Sizes {
@@ -41,11 +46,12 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Store`] if the newest day alone is larger, and those of [`retain_from`](Self::retain_from).
     pub(crate) fn fit(&self, quota: u64, now: DateTime<Utc>, settling: TimeDelta) -> Result<Erased> {
-        let (mut erased, mut sizes) = (Erased::default(), self.sizes()?);
+        let current = || self.sizes(&self.listed()?);
+        let (mut erased, mut sizes) = (Erased::default(), current()?);
         if sizes.total > quota {
             // Small files, and rows that no region has, cost no day.
             self.compact(now, settling, Extent::All)?;
-            sizes = self.sizes()?;
+            sizes = current()?;
         }
         while let Some(first) = sizes.first_that_fits(quota) {
             let (Some((oldest, _)), Some((newest, _))) = (sizes.days.first_key_value(), sizes.days.last_key_value())
@@ -59,7 +65,7 @@ impl Store {
             }
             self.catalog.set_cursor(QUOTA, &format!("{quota} {first}"))?;
             erased = erased.and(self.retain_from(first, now, settling)?);
-            sizes = self.sizes()?;
+            sizes = current()?;
         }
         Ok(erased)
     }
@@ -72,14 +78,18 @@ impl Store {
         Ok(of_quota.and_then(|(_, first)| first.parse().ok()))
     }
 
-    /// The first day that fits a quota at present; `None` if all do.
-    pub(crate) fn first_that_fits(&self, quota: u64) -> Result<Option<Day>> {
-        Ok(self.sizes()?.first_that_fits(quota))
+    /// Lists the lengths of files.
+    pub(crate) fn listed(&self) -> Result<Lengths> {
+        self.lengths().map(Lengths)
     }
 
-    fn sizes(&self) -> Result<Sizes> {
+    /// The first day that fits a quota at present; `None` if all do. Sends no request to a bucket.
+    pub(crate) fn first_that_fits(&self, quota: u64, lengths: &Lengths) -> Result<Option<Day>> {
+        Ok(self.sizes(lengths)?.first_that_fits(quota))
+    }
+
+    fn sizes(&self, Lengths(lengths): &Lengths) -> Result<Sizes> {
         let (mut files, mut days) = (HashMap::<PathBuf, u64>::new(), BTreeMap::<Day, u64>::new());
-        let lengths = self.lengths()?;
         for aid in self.catalog.aids()? {
             for (filters, region) in self.regions(&aid)?.iter() {
                 let Some(file) = region.file() else { continue };
