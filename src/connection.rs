@@ -129,7 +129,8 @@ impl Connection {
         self.searches.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Aids that a query without an aid read according to the last list; `None` until a query has requested it.
+    /// Aids that a query without an aid read according to the last list, of whichever query; `None` until one has requested it. For
+    /// estimates only.
     pub(crate) fn last_fan_out(&self) -> Option<Vec<String>> {
         self.fan_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

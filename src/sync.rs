@@ -24,6 +24,7 @@ use std::time::Duration;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr, ident};
 use datafusion::prelude::{SessionContext, lit};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -36,7 +37,7 @@ use crate::client::QueryBudget;
 use crate::config::{SessionSettings, StoreUse};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Phrase, Place, Result, own_or_query};
-use crate::exec::start;
+use crate::exec::{self, start, start_with_owner};
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
@@ -240,7 +241,7 @@ pub async fn sync(
 
 /// The saved searches of the options, or of the list.
 async fn chosen(
-    connection: &Connection,
+    connection: &Arc<Connection>,
     context: &SessionContext,
     options: &SyncOptions,
     spent: &mut Spent,
@@ -527,7 +528,7 @@ async fn run(
         count = batch.map(|batch| before + batch.num_rows() as u64);
     }
     drop(rows);
-    (crate::exec::spent(&plan).requests, count.map_err(|error| own_or_query(&error)))
+    (exec::spent(&plan).requests, count.map_err(|error| own_or_query(&error)))
 }
 
 impl Spent {
@@ -548,15 +549,23 @@ fn set(context: &SessionContext, left: Option<u64>, change: impl FnOnce(&mut Ses
     }
 }
 
-/// Returns the aids of the list.
-async fn listed(connection: &Connection, context: &SessionContext, spent: &mut Spent) -> Result<Vec<String>> {
+/// Returns the aids of the list that a query without an aid reads.
+async fn listed(connection: &Arc<Connection>, context: &SessionContext, spent: &mut Spent) -> Result<Vec<String>> {
     set(context, spent.left, |settings| settings.store = StoreUse::Off);
-    let before = connection.client().log().requests.load(std::sync::atomic::Ordering::Relaxed);
-    let list = async { context.table("saved_searches").await?.collect().await };
-    list.await.map_err(|error| own_or_query(&error))?;
-    let after = connection.client().log().requests.load(std::sync::atomic::Ordering::Relaxed);
-    spent.take(after - before);
-    Ok(connection.last_fan_out().unwrap_or_default())
+    let query = async {
+        let plan = context.table("saved_searches").await?.create_physical_plan().await?;
+        Ok::<_, DataFusionError>((start_with_owner(&plan, TaskContext::from(context))?, plan))
+    };
+    let ((mut rows, owner), plan) = query.await.map_err(|error| own_or_query(&error))?;
+    let mut read = Ok(());
+    while let (Ok(()), Some(batch)) = (&read, rows.next().await) {
+        read = batch.map(drop);
+    }
+    drop(rows);
+    spent.take(exec::spent(&plan).requests);
+    read.map_err(|error| own_or_query(&error))?;
+    let unread = || Error::new(ErrorKind::Incomplete, "the list of saved searches was not read");
+    owner.listed(connection).ok_or_else(unread)
 }
 
 /// Returns the filter for the rows of a saved search on these days, in UTC.

@@ -123,6 +123,16 @@ impl QueryContext {
         query
     }
 
+    /// Aids that a query without an aid reads, by the list that this query has requested of a connection; `None` if it has requested
+    /// none.
+    #[cfg(feature = "store")]
+    pub(crate) fn listed(&self, connection: &Arc<Connection>) -> Option<Vec<String>> {
+        let this = Arc::downgrade(connection);
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, query) = connections.iter().find(|(known, _)| known.ptr_eq(&this))?;
+        query.list.get().map(|list| list.fan_out())
+    }
+
     /// Returns the span that its scans belong to: that of its statement, or else one that lasts as long as a scan does. The owner of
     /// a foreign run may be remembered for longer than it runs, so it does not hold that span.
     pub(crate) fn span(&self) -> Arc<QuerySpan> {

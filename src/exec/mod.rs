@@ -65,6 +65,8 @@ pub(crate) use stored::{FileScanOptions, InFiles};
 pub(crate) use traced::in_parts;
 #[cfg(any(feature = "host", feature = "shell", feature = "store"))]
 pub(crate) use traced::start;
+#[cfg(feature = "store")]
+pub(crate) use traced::start_with_owner;
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use traced::statement_kind;
 pub use usage::{Spent, spent};

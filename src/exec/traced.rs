@@ -35,18 +35,34 @@ pub(crate) fn start(
     execute_stream(Arc::clone(plan), admitted(task, span))
 }
 
+/// As [`start`], with the owner of the query, which is asked about it once its rows were read.
+///
+/// # Errors
+/// Those of the plan's operators.
+#[cfg(feature = "store")]
+pub(crate) fn start_with_owner(
+    plan: &Arc<dyn ExecutionPlan>,
+    task: TaskContext,
+) -> Result<(SendableRecordBatchStream, Arc<QueryContext>)> {
+    let (owner, task) = owned(task, None);
+    Ok((execute_stream(Arc::clone(plan), task)?, owner))
+}
+
 /// Admits the statement of a task: all of its scans find the owner of their query in the task. Operators run inputs on tasks of their
 /// own, so the owner travels in the context of the task and not on a thread.
 pub(super) fn admitted(task: Arc<TaskContext>, span: Option<&Arc<QuerySpan>>) -> Arc<TaskContext> {
     match Arc::try_unwrap(task) {
-        Ok(task) => {
-            let owner = Arc::new(QueryContext::new(&task, span.cloned()));
-            let config = task.session_config().clone().with_extension(owner);
-            Arc::new(task.with_session_config(config))
-        }
+        Ok(task) => owned(task, span).1,
         // Somebody else may run another statement with it.
         Err(shared) => shared,
     }
+}
+
+/// A task with the owner of its query.
+fn owned(task: TaskContext, span: Option<&Arc<QuerySpan>>) -> (Arc<QueryContext>, Arc<TaskContext>) {
+    let owner = Arc::new(QueryContext::new(&task, span.cloned()));
+    let config = task.session_config().clone().with_extension(Arc::clone(&owner));
+    (owner, Arc::new(task.with_session_config(config)))
 }
 
 /// Marks a task whose rows are fetched in parts, so that its scans request pages as they are wanted.

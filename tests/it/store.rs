@@ -318,6 +318,17 @@ async fn a_sync_fills_the_store_and_finds_what_changed() {
     assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn requests_of_other_queries_are_not_those_of_a_sync() {
+    let (alone, shop) = (Shop::new(), Shop::new());
+    let options = SyncOptions::since((now() - days(10)).date_naive());
+    let expected = sync(&alone.at(now()).connection, &options, |_| {}).await.unwrap();
+    let visit = shop.at(now());
+    let other = async { visit.stored.sql("SELECT aid FROM saved_searches").await.unwrap().collect().await.unwrap() };
+    let (synced, _) = tokio::join!(sync(&visit.connection, &options, |_| {}), other);
+    assert_eq!(synced.unwrap(), expected);
+}
+
 /// Number of files of mentions that the catalog names.
 fn files_in(shop: &Shop) -> u64 {
     let catalog = rusqlite::Connection::open(shop.folder.path().join("catalog.sqlite")).unwrap();
