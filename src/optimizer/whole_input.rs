@@ -84,7 +84,9 @@ impl Pass for OneBatch {
     }
 
     fn rows(&self, mut input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {
-        let reservation = MemoryConsumer::new(Self::NAME).register(context.memory_pool());
+        let reservation = Arc::new(MemoryConsumer::new(Self::NAME).register(context.memory_pool()));
+        // The window has the rows, and a copy of them, until it ends and drops this stream.
+        let held = Arc::clone(&reservation);
         let schema = input.schema();
         let of_batches = Arc::clone(&schema);
         let whole = stream::once(async move {
@@ -96,7 +98,10 @@ impl Pass for OneBatch {
             }
             Ok::<_, DataFusionError>(concat_batches(&of_batches, &batches)?)
         });
-        let whole = whole.try_filter(|batch| ready(batch.num_rows() > 0));
+        let whole = whole.try_filter(move |batch| {
+            let _held = &held;
+            ready(batch.num_rows() > 0)
+        });
         Box::pin(RecordBatchStreamAdapter::new(schema, whole))
     }
 }
@@ -108,4 +113,32 @@ fn size_of(batch: &RecordBatch) -> usize {
         of_rows.unwrap_or_else(|_| column.get_buffer_memory_size())
     });
     sizes.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+    use datafusion::catalog::memory::MemorySourceConfig;
+    use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn memory_is_reserved_until_the_window_has_ended() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1_000));
+        let batch = RecordBatch::try_from_iter([("n", numbers)]).expect("a batch");
+        let schema = batch.schema();
+        let input = MemorySourceConfig::try_new_exec(&[vec![batch.clone(), batch]], schema, None).expect("an input");
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 20));
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool)).build_arc().expect("a runtime");
+        let context = Arc::new(TaskContext::default().with_runtime(runtime));
+        let mut rows = whole_input(input).execute(0, context).expect("rows");
+        let whole = rows.try_next().await.expect("a batch").expect("a batch");
+        assert_eq!((whole.num_rows(), pool.reserved()), (2_000, 2 * 2 * 8_000));
+        assert!(rows.try_next().await.expect("an end").is_none());
+        assert_eq!(pool.reserved(), 2 * 2 * 8_000, "the window computes its results at the end");
+        drop(rows);
+        assert_eq!(pool.reserved(), 0);
+    }
 }
