@@ -84,9 +84,9 @@ pub(crate) use self::precise::TOO_MANY_DIGITS;
 pub(crate) use self::precise::precise;
 pub(crate) use self::rounded_time::rounded_time;
 pub(crate) use self::series::{times_in_steps, with_series};
-#[cfg(feature = "postgres")]
-pub(crate) use self::time_texts::without_zone;
 pub(crate) use self::time_texts::{complete_time, interval_with_unit};
+#[cfg(feature = "postgres")]
+pub(crate) use self::time_texts::{midnight_of, without_zone};
 pub(crate) use self::types::TypeIn;
 pub(crate) use self::unknown_range::with_unknown_range;
 pub(crate) use self::words::OfWords;

@@ -14,7 +14,7 @@ use datafusion::common::ScalarValue;
 use postgres_types::{FromSql, Kind, Type};
 
 use super::report::Report;
-use crate::functions::{NotAnArray, complete_time, items, read_interval, without_zone};
+use crate::functions::{NotAnArray, complete_time, items, midnight_of, read_interval, without_zone};
 
 /// Decodes one value. `number` counts parameters from 1, for errors. An instant in text that does not state its zone is in `zone`.
 ///
@@ -102,19 +102,12 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
                 let at = ScalarValue::from(text).cast_to(&there).and_then(|at| at.cast_to(data_type));
                 at.ok().filter(|value| !value.is_null())
             };
-            // A date with an offset is its midnight there.
-            match day_of(text.trim()) {
-                Some((day, offset)) if is_offset(offset) => instant(&format!("{day} 00:00:00{offset}")),
-                _ => instant(text.trim()),
-            }
+            // A date with a zone is its midnight there.
+            instant(midnight_of(text).as_deref().unwrap_or(text.trim()))
         }
-        // An offset is ignored, and so is the time of a date.
+        // A zone is ignored, and so is the time of a date.
         DataType::Timestamp(_, None) | DataType::Date32 => {
-            let text = text.trim();
-            let local = match day_of(text) {
-                Some((day, offset)) if is_offset(offset) => day,
-                _ => without_zone(text).unwrap_or(text),
-            };
+            let local = without_zone(text).unwrap_or(text.trim());
             let time = DataType::Timestamp(TimeUnit::Microsecond, None);
             let at = match (data_type, local.contains(':')) {
                 (DataType::Date32, true) => ScalarValue::from(local).cast_to(&time),
@@ -151,23 +144,6 @@ fn from_text(text: &str, data_type: &DataType, zone: &str) -> Option<ScalarValue
         }
         data_type => ScalarValue::from(text.trim()).cast_to(data_type).ok().filter(|value| !value.is_null()),
     }
-}
-
-/// True for the offset of a zone, or none.
-fn is_offset(text: &str) -> bool {
-    let digits = text.strip_prefix(['+', '-']);
-    matches!(text, "" | "Z" | "z")
-        || digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'))
-}
-
-/// The date that a text begins with, `YYYY-MM-DD`, and what follows it: an offset, a time, or nothing.
-fn day_of(text: &str) -> Option<(&str, &str)> {
-    let (day, rest) = text.split_at_checked(10)?;
-    let parts: Vec<&str> = day.split('-').collect();
-    let digits = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let is_day = matches!(parts[..], [year, _, _] if year.len() == 4) && parts.iter().all(digits);
-    let ends = rest.is_empty() || rest.starts_with([' ', 'T']);
-    (is_day && ends).then(|| (day, rest.trim_start_matches([' ', 'T'])))
 }
 
 fn from_binary(
@@ -363,6 +339,10 @@ mod tests {
         // As drivers write days and times of a zone.
         let cases = [
             ("2026-05-01 +02", "2026-05-01", Type::DATE),
+            ("2026-05-01Z", "2026-05-01", Type::DATE),
+            ("2026-05-01 Europe/Berlin", "2026-05-01", Type::DATE),
+            ("2026-05-01+02", "2026-05-01 00:00:00", Type::TIMESTAMP),
+            ("2026-05-01+2", "2026-05-01 00:00:00+02:00", Type::TIMESTAMPTZ),
             ("2026-05-01 00:30:00+02", "2026-05-01", Type::DATE),
             ("2026-05-01 00:30:00+02", "2026-05-01 00:30:00", Type::TIMESTAMP),
             ("2026-05-01 +02", "2026-05-01 00:00:00+02:00", Type::TIMESTAMPTZ),

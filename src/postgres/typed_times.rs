@@ -3,6 +3,7 @@
 //! | operation | engine | PostgreSQL |
 //! | --- | --- | --- |
 //! | text to timestamp or date | a zone in the text shifts the time | the zone is ignored |
+//! | text to timestamp, date or timestamptz | a day with a zone is refused | `2027-01-01Z` is a day, or its midnight there |
 //! | text to time | `120000` is a number of nanoseconds | 12:00:00 |
 //! | EXCEPT, INTERSECT of a date or timestamp and an instant | the type of the left side | instants |
 //! | `date_trunc`, `date_bin`, `to_char`, AT TIME ZONE of a date | midnight without a zone, or in UTC | the instant of midnight in the zone of the session |
@@ -55,6 +56,7 @@ impl TypeChange for Times {
 fn form_of(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::Timestamp(_, None) | DataType::Date32 => Some("timestamp"),
+        DataType::Timestamp(_, Some(_)) => Some("timestamptz"),
         DataType::Time32(_) | DataType::Time64(_) => Some("time"),
         _ => None,
     }

@@ -3,6 +3,9 @@
 //! | type | text | result |
 //! | --- | --- | --- |
 //! | `timestamp` | `2026-06-25 12:00:00+02`, `2026-06-25 12:00 Europe/Berlin` | without the zone, which the engine would apply |
+//! | `timestamp` | `2026-06-25Z`, `2026-06-25 +02` | the day |
+//! | `timestamptz` | `2026-06-25Z`, `2026-06-25 +02` | midnight there |
+//! | `timestamptz` | `2026-06-25 12:00+02` | with its seconds |
 //! | `time` | `120000`, `1200` | `12:00:00`, which the engine would read as nanoseconds |
 //! | `time` | other integers | an error |
 //! | `interval` | `5`, `3 days 5` | `5 seconds`, `3 days 5 seconds`, which the engine would read as months |
@@ -17,7 +20,7 @@ use arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::functions::time_texts::{complete_time, interval_with_unit, without_zone};
+use crate::functions::time_texts::{complete_time, interval_with_unit, midnight_of, without_zone};
 
 /// The function.
 pub(crate) fn time_text() -> Arc<ScalarUDF> {
@@ -60,6 +63,7 @@ impl ScalarUDFImpl for TimeText {
         };
         let read: fn(&str) -> Result<String, ArrowError> = match data_type.try_as_str().flatten() {
             Some("timestamp") => |text: &str| Ok(local(text)),
+            Some("timestamptz") => |text: &str| Ok(instant(text)),
             Some("time") => clock,
             Some("interval") => |text: &str| Ok(interval_with_unit(text).unwrap_or_else(|| text.to_owned())),
             _ => return plan_err!("time_text takes a text and the name of a type"),
@@ -75,11 +79,19 @@ impl ScalarUDFImpl for TimeText {
     }
 }
 
-/// A local time without its zone, and with its seconds.
+/// A local time without its zone, and with its seconds; of a day with a zone, the day.
 fn local(text: &str) -> String {
-    let local = without_zone(text).unwrap_or(text);
-    let complete = complete_time(local).filter(|_| local.contains(':'));
-    complete.unwrap_or_else(|| local.to_owned())
+    with_seconds(without_zone(text).unwrap_or(text))
+}
+
+/// An instant with its seconds; of a day with a zone, its midnight there.
+fn instant(text: &str) -> String {
+    midnight_of(text).unwrap_or_else(|| with_seconds(text))
+}
+
+fn with_seconds(text: &str) -> String {
+    let complete = complete_time(text).filter(|_| text.contains(':'));
+    complete.unwrap_or_else(|| text.to_owned())
 }
 
 /// A clock time of four or six digits with colons.
@@ -113,9 +125,22 @@ mod tests {
             ("2026-06-25 12:00:00 Nowhere/Land", "2026-06-25 12:00:00 Nowhere/Land"),
             ("2026-06", "2026-06"),
             ("2026-06-25", "2026-06-25"),
+            ("2026-06-25Z", "2026-06-25"),
+            ("2026-06-25 -05:30", "2026-06-25"),
         ];
         each(cases, |(text, expected)| {
             assert_eq!(local(text), expected);
+        });
+        let instants = [
+            ("2026-06-25Z", "2026-06-25 00:00:00+00:00"),
+            ("2026-06-25 -05:30", "2026-06-25 00:00:00-05:30"),
+            ("2026-06-25 12:00+02", "2026-06-25 12:00:00+02"),
+            ("2026-06-25 12:00:00", "2026-06-25 12:00:00"),
+            ("2026-06", "2026-06"),
+            ("2026-06-25", "2026-06-25"),
+        ];
+        each(instants, |(text, expected)| {
+            assert_eq!(instant(text), expected);
         });
         each(
             [("120000", "12:00:00"), ("2026", "20:26:00"), (" 0405 ", "04:05:00"), ("04:05", "04:05")],

@@ -10,7 +10,7 @@ use super::super::report::Report;
 use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::{TimeZone, UTC};
 use super::type_names::type_named;
-use crate::functions::{complete_time, without_zone};
+use crate::functions::{complete_time, midnight_of, without_zone};
 use crate::session::{call, syntax};
 
 /// A date or a time that PostgreSQL reads in another way than the engine: words such as `today`, and digits.
@@ -43,14 +43,9 @@ pub(super) fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlEx
             _ if word.split('-').count() == 2 && word.replace('-', "").bytes().all(|byte| byte.is_ascii_digit()) => {
                 return Err(invalid(if known == Type::DATE { "date" } else { "timestamp" }));
             }
-            _ if known != Type::TIMESTAMPTZ => {
-                let local = without_zone(literal).or_else(|| day_and_offset(literal).map(|(day, _)| day));
-                local.and_then(|local| to(text(&complete_time(local).unwrap_or_else(|| local.to_owned()))))
-            }
-            _ => {
-                let midnight = |(day, offset): (&str, &str)| to(text(&format!("{day} 00:00:00{offset}")));
-                day_and_offset(literal).and_then(midnight)
-            }
+            _ if known != Type::TIMESTAMPTZ => without_zone(literal)
+                .and_then(|local| to(text(&complete_time(local).unwrap_or_else(|| local.to_owned())))),
+            _ => midnight_of(literal).and_then(|midnight| to(text(&midnight))),
         },
         Type::TIME if word == "now" => to(call("now", Vec::new())),
         Type::TIME if digits => match word.len() {
@@ -62,20 +57,6 @@ pub(super) fn time_of(literal: &str, data_type: &SqlType) -> Result<Option<SqlEx
         Type::TIME if word.parse::<i64>().is_ok() => return Err(invalid("time")),
         _ => None,
     })
-}
-
-/// A day and the offset that is written after it, as in `2027-01-01Z`; `None` for other texts.
-fn day_and_offset(literal: &str) -> Option<(&str, &str)> {
-    let (day, offset) = literal.trim().split_at_checked(10)?;
-    let is_day =
-        day.split('-').map(str::len).eq([4, 2, 2]) && day.replace('-', "").bytes().all(|byte| byte.is_ascii_digit());
-    let offset = offset.trim_start();
-    let is_offset = offset.eq_ignore_ascii_case("z")
-        || offset.strip_prefix(['+', '-']).is_some_and(|digits| {
-            digits.starts_with(|first: char| first.is_ascii_digit())
-                && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
-        });
-    (is_day && is_offset).then_some((day, offset))
 }
 
 /// Casts literal texts of VALUES beside a date or a time to its type, and all items beside an instant to instants: the engine would

@@ -447,6 +447,18 @@ async fn patterns_have_postgresqls_syntax() {
                 "timestamptz '2027-01-01Z', '2027-01-01 +02'::timestamptz, timestamp '2027-01-01Z', date '2027-01-01Z'",
                 "2027-01-01 00:00:00+00|2026-12-31 22:00:00+00|2027-01-01 00:00:00|2027-01-01",
             ),
+            (
+                "v::timestamptz, v::timestamp, v::date FROM (VALUES ('2027-01-01Z')) AS q(v)",
+                "2027-01-01 00:00:00+00|2027-01-01 00:00:00|2027-01-01",
+            ),
+            (
+                "v::timestamptz, v::timestamp, v::date FROM (VALUES ('2027-01-01 -05:30')) AS q(v)",
+                "2027-01-01 05:30:00+00|2027-01-01 00:00:00|2027-01-01",
+            ),
+            (
+                "v::timestamptz, '2027-01-01 +2'::timestamptz FROM (VALUES ('2027-01-01 Europe/Berlin')) AS q(v)",
+                "2026-12-31 23:00:00+00|2026-12-31 22:00:00+00",
+            ),
             ("count(*) FROM (SELECT generate_series(date '2026-01-01', date '2026-01-03', '1 day') AS g) AS q", "3"),
             ("ARRAY[1] || NULL, NULL || ARRAY[1], ARRAY[1] || NULL::int", "{1}|{1}|{1,NULL}"),
             ("x || NULL, ('a' || y) || NULL FROM (VALUES (ARRAY[1], 'b')) AS t(x, y)", "{1}|NULL"),
