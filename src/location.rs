@@ -1,4 +1,5 @@
-//! Locations of stores: a folder of this machine, or an address of object storage; and the addresses of catalogs.
+//! Locations of stores: a folder of this machine, or an address of object storage; the addresses of catalogs; and which hosts are
+//! this machine.
 //!
 //! A text is parsed once, at the option, variable or file that has it. An address is recognized by its scheme alone: a folder is
 //! never taken for object storage, nor the reverse. A folder whose name looks like an address is written with `./` before it.
@@ -6,6 +7,7 @@
 //! Invariant: an address has no user, password or query, so that it can be printed.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
@@ -170,13 +172,9 @@ impl CatalogUrl {
         hosts.extend(url.host_str().filter(|host| !host.is_empty()).map(str::to_owned));
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         let shown = format!("postgres://{}{port}{}", hosts.join(","), url.path());
-        let is_loopback = |host: &String| {
-            let host = host.trim_matches(['[', ']']);
-            let path = host.starts_with('/') || host.to_ascii_lowercase().starts_with("%2f");
-            path || host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-        };
+        let is_socket = |host: &String| host.starts_with('/') || host.to_ascii_lowercase().starts_with("%2f");
         // An address without a host is that of a socket of this machine.
-        let is_local = hosts.iter().all(is_loopback);
+        let is_local = hosts.iter().all(|host| is_socket(host) || is_loopback_host(host));
         Ok(Self { address: String::from(url).into(), schema, shown, is_local })
     }
 
@@ -243,6 +241,18 @@ impl fmt::Display for Address {
     }
 }
 
+/// True if a URL is of this machine, so that nothing travels over the network.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    url.host_str().is_some_and(is_loopback_host)
+}
+
+/// True for the host of a URL that is this machine.
+pub(crate) fn is_loopback_host(host: &str) -> bool {
+    // An address of version 6 has brackets.
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,6 +306,27 @@ mod tests {
             let error = Location::parse(text).expect_err(text);
             assert_eq!(error.kind(), ErrorKind::Config);
             assert!(!error.to_string().contains("secret") && error.remedy().is_some(), "{error}");
+        });
+    }
+
+    #[test]
+    fn loopback_addresses_are_of_this_machine() {
+        let cases = [
+            ("http://localhost:8080/v4", true),
+            ("http://LOCALHOST/", true),
+            ("http://127.0.0.1/", true),
+            ("http://127.1/", true),
+            ("http://127.200.3.4/", true),
+            ("http://[::1]:8080/", true),
+            ("http://localhost.example.com/", false),
+            ("http://127.0.0.1.example.com/", false),
+            ("http://10.0.0.1/", false),
+            ("http://[::2]/", false),
+            ("http://0.0.0.0/", false),
+            ("file:///localhost", false),
+        ];
+        each(cases, |(url, expected)| {
+            assert_eq!(is_loopback(&Url::parse(url).expect(url)), expected, "{url}");
         });
     }
 

@@ -3,11 +3,11 @@
 use url::Url;
 
 use crate::error::ErrorKind;
+use crate::location::is_loopback;
 
 /// Advice for a connection that failed with this message.
 pub(super) fn for_connection(kind: ErrorKind, message: &str, base_url: &Url) -> Option<String> {
     let with_scheme = |scheme: &str| base_url.as_str().replacen(base_url.scheme(), scheme, 1);
-    let loopback = matches!(base_url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     Some(match (kind, base_url.scheme()) {
         // A plain-text answer to a TLS greeting.
         (ErrorKind::Tls, _) if message.contains("InvalidContentType") => {
@@ -22,7 +22,7 @@ pub(super) fn for_connection(kind: ErrorKind, message: &str, base_url: &Url) -> 
             "check the proxy in HTTPS_PROXY; NO_PROXY lists hosts to reach directly".to_owned()
         }
         // Proxies are not used for this machine.
-        (ErrorKind::Connect, _) if loopback => format!("check that {base_url} is the service's address"),
+        (ErrorKind::Connect, _) if is_loopback(base_url) => format!("check that {base_url} is the service's address"),
         (ErrorKind::Connect, scheme) => {
             let proxy = if scheme == "https" { "HTTPS_PROXY" } else { "HTTP_PROXY" };
             format!("check that {base_url} is the service's address, and the proxy if {proxy} is set")

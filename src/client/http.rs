@@ -23,9 +23,10 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 use tokio_util::io::StreamReader;
-use url::{Host, Url};
+use url::Url;
 
 use crate::error::{Error, ErrorKind, Phrase, Result, Term};
+use crate::location::is_loopback;
 
 /// A GET request.
 #[derive(Clone)]
@@ -209,16 +210,6 @@ impl Network {
         let request = self.client.post(url).header(http::header::CONTENT_TYPE, media_type).timeout(longest);
         let sent = request.body(body).send().await;
         sent.map(|response| response.status()).map_err(|error| failure(&error.without_url()))
-    }
-}
-
-/// True if a URL is of this machine, so that nothing travels over the network.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }
 

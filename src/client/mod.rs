@@ -54,8 +54,6 @@ pub use self::fetch::Client;
 pub(crate) use self::fetch::ClientSpec;
 #[cfg(feature = "probe")]
 pub(crate) use self::headers::value_of;
-#[cfg(feature = "store")]
-pub(crate) use self::http::is_loopback;
 pub use self::http::{
     HttpFailure, HttpLimits, HttpRequest, HttpResponse, HttpService, LimitedService, Network, receive,
 };

@@ -27,6 +27,7 @@ use super::errors::of_status;
 use super::planner::spread_session;
 use super::version;
 use crate::error::{Error, ErrorKind, Result, describe};
+use crate::location::is_loopback_host;
 use crate::serving::TlsSpec;
 
 /// Time between two checks of a worker.
@@ -205,12 +206,8 @@ fn worker_url(text: &str, secure: bool, insecure: bool) -> Result<Url> {
     };
     let form = "write http://HOST:PORT, or https://HOST:PORT with certificates";
     let Ok(url) = Url::parse(text) else { return refuse("invalid URL", form) };
-    let local = match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => return refuse("no host", form),
-    };
+    let Some(host) = url.host_str() else { return refuse("no host", form) };
+    let local = is_loopback_host(host);
     match url.scheme() {
         _ if !url.username().is_empty()
             || url.password().is_some()

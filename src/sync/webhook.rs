@@ -9,9 +9,10 @@ use std::time::Duration;
 use url::Url;
 
 use super::NewMentions;
-use crate::client::{HttpLimits, Network, is_loopback};
+use crate::client::{HttpLimits, Network};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
+use crate::location::is_loopback;
 
 /// Longest time until the response to a request.
 const LONGEST: Duration = Duration::from_secs(30);

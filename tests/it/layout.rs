@@ -28,7 +28,7 @@ const MAY_USE: [(&str, &[&str]); 42] = [
     ("functions", &["error", "memory", "words"]),
     ("profile", &["error"]),
     ("request", &["error", "profile"]),
-    ("client", &["error", "clock", "files", "memory", "numbers", "profile", "request"]),
+    ("client", &["error", "clock", "files", "location", "memory", "numbers", "profile", "request"]),
     ("http", &["error", "client", "simulator"]),
     ("decode", &["error", "profile", "request"]),
     ("store", &["error", "clock", "files", "location", "memory", "words", "profile", "request", "decode"]),
@@ -100,7 +100,10 @@ const MAY_USE: [(&str, &[&str]); 42] = [
         ],
     ),
     ("profile_check", &["error", "numbers", "profile", "connection", "session"]),
-    ("sync", &["error", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"]),
+    (
+        "sync",
+        &["error", "location", "numbers", "client", "config", "profile", "store", "connection", "exec", "session"],
+    ),
     ("verify", &["error", "config", "profile", "store", "connection", "exec", "session", "sync"]),
     ("serving", &["error"]),
     (
