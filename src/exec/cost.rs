@@ -19,7 +19,7 @@ use super::prune::possible;
 use super::requests::has_unlisted_filters;
 use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
-use super::stored::{self, StoreUse};
+use super::stored::{self, ExpectedUse};
 use crate::client::Narrower;
 use crate::connection::{Connection, LastList};
 use crate::numbers::counted;
@@ -874,7 +874,7 @@ impl Cost {
 #[cfg(feature = "store")]
 impl Cost {
     /// Returns the cost of a scan that takes mentions from the store.
-    pub(super) fn with_store(self, stored: &StoreUse) -> Self {
+    pub(super) fn with_store(self, stored: &ExpectedUse) -> Self {
         let Self { requests, at_least, exact, .. } = self;
         let RunCost { at_least, exact, requests } = RunCost { at_least, exact, requests }.with_store(stored);
         Self { requests, at_least, exact, at_most: None, ..self }
@@ -890,8 +890,8 @@ impl Cost {
 
 #[cfg(feature = "store")]
 impl RunCost {
-    fn with_store(self, stored: &StoreUse) -> Self {
-        let StoreUse { days, at_least, .. } = *stored;
+    fn with_store(self, stored: &ExpectedUse) -> Self {
+        let ExpectedUse { days, at_least, .. } = *stored;
         if days == 0 && at_least > 0 {
             return self;
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::cost::Cost;
 use super::scan_config::{Mode, ScanConfig};
 #[cfg(feature = "store")]
-use super::stored::{self, Divisions, StoreUse};
+use super::stored::{self, Divisions, ExpectedUse};
 #[cfg(feature = "store")]
 use crate::profile::TableKind;
 use crate::profile::Zone;
@@ -40,7 +40,7 @@ struct Expected {
     shared: BTreeSet<RequestKey>,
     /// Use of the store; `None` if the scan uses none.
     #[cfg(feature = "store")]
-    stored: Option<StoreUse>,
+    stored: Option<ExpectedUse>,
 }
 
 impl Requests {
@@ -103,7 +103,7 @@ impl Requests {
 
     /// Use of the store as of the first call; `None` if the scan uses none.
     #[cfg(feature = "store")]
-    pub(super) fn stored(&self, config: &ScanConfig) -> Option<&StoreUse> {
+    pub(super) fn stored(&self, config: &ScanConfig) -> Option<&ExpectedUse> {
         self.expected(config).stored.as_ref()
     }
 
@@ -150,7 +150,7 @@ impl Requests {
 
     /// Use of the store for these saved searches, as of now; `None` if the scan uses none.
     #[cfg(feature = "store")]
-    pub(super) fn stored_of(&self, config: &ScanConfig, aids: &[String]) -> Option<StoreUse> {
+    pub(super) fn stored_of(&self, config: &ScanConfig, aids: &[String]) -> Option<ExpectedUse> {
         if config.spec.kind != TableKind::Mentions {
             return None;
         }

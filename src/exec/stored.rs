@@ -38,7 +38,7 @@ pub(crate) use self::candidates::decisions;
 #[cfg(feature = "shell")]
 pub(super) use self::candidates::may_read;
 use self::candidates::{Decided, declared_later, direct, is_limited, subject_of, usable};
-pub(super) use self::candidates::{Divisions, Size, StoreUse, expected, is_used, likely};
+pub(super) use self::candidates::{Divisions, ExpectedUse, Size, expected, is_used, likely};
 use self::divided::Divided;
 pub(super) use self::files::StoredPart;
 pub(super) use self::fill::{Fill, WindowPages};

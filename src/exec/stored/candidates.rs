@@ -27,7 +27,7 @@ use crate::store::{
 
 /// Expected use of the store by a scan, as far as it is known before the first request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::exec) struct StoreUse {
+pub(in crate::exec) struct ExpectedUse {
     /// Days from files, over all saved searches.
     pub(in crate::exec) days: u64,
     /// Requests that confirm their numbers.
@@ -41,7 +41,7 @@ pub(in crate::exec) struct StoreUse {
 }
 
 /// As in `from the store: 83 days · to confirm: 1 request · to read: 2 days`.
-impl fmt::Display for StoreUse {
+impl fmt::Display for ExpectedUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "from the store: {}", counted(self.days, "day"))?;
         if self.confirming > 0 {
@@ -309,12 +309,12 @@ pub(in crate::exec) fn expected(
     config: &ScanConfig,
     divisions: &Divisions,
     plans: impl Iterator<Item = RequestPlan>,
-) -> Option<StoreUse> {
+) -> Option<ExpectedUse> {
     let from = usable(config)?;
     if !config.late.is_empty() {
         return None;
     }
-    let mut total = StoreUse::default();
+    let mut total = ExpectedUse::default();
     for plan in plans {
         let decided = divisions.of(config, from, &plan).ok().flatten()?;
         let Decided { span, relative, division, confirmed_by, .. } = decided.as_ref();
