@@ -112,6 +112,7 @@ struct Held {
 
 /// Result of the try to claim an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Claim {
     /// This process is to deliver it, and then to record it.
     Here,

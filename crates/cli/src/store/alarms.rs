@@ -62,8 +62,8 @@ impl Alarms {
                 match blocking(move || claiming.claim(&claimed)).await? {
                     Claim::Here => {}
                     Claim::Delivered => continue,
-                    // If that process fails, the days are examined again.
-                    Claim::Elsewhere => {
+                    // Another process delivers it. If that fails, the days are examined again.
+                    _ => {
                         (delivered, elsewhere) = (false, elsewhere + 1);
                         continue;
                     }
