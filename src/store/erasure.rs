@@ -72,8 +72,8 @@ impl Store {
     /// Erases mentions of all saved searches, or of one.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if a file cannot be read or written, files have no column that tells, or another process keeps the
-    /// catalog from being rewritten. What was done until then stays done; the call can be repeated.
+    /// [`ErrorKind::Store`] if a file cannot be read, written or removed, files have no column that tells, or another process keeps
+    /// the catalog from being rewritten. What was done until then stays done; the call can be repeated.
     pub(crate) fn erase(
         &self,
         aid: Option<&str>,
@@ -83,9 +83,11 @@ impl Store {
     ) -> Result<Erased> {
         self.discard_lost()?;
         let mut erased = self.rewrite_without(aid, what, now, settling)?;
-        erased.removed = self.remove_unused(None)?;
-        self.catalog.purge()?;
-        Ok(erased)
+        let removed = self.remove_unused(None);
+        // What can be erased is, whether all files could be removed or not.
+        let purged = self.catalog.purge();
+        erased.removed = removed?;
+        purged.map(|()| erased)
     }
 
     /// Removes the days before a date, so that no query finds them. Replaced files stay for the grace period, so that queries of

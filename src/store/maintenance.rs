@@ -10,7 +10,7 @@ use super::catalog::Catalog;
 use super::checksums::CHANGED;
 use super::coverage::settled_days;
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
-use super::storage::{Found, Storage};
+use super::storage::{Found, Storage, unless_missing};
 use super::{Store, files, index};
 use crate::error::{Error, ErrorKind, Result, Tool};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -213,12 +213,16 @@ impl Store {
 
     /// Removes files that no region names: those that were replaced before an instant, and those that the catalog does not
     /// know and were last written before another one; all of them if no instants are given. Returns their number.
+    ///
+    /// # Errors
+    /// The first error of a file that could not be removed, after all others were. The catalog keeps such files, so that a later call
+    /// removes them.
     pub(super) fn remove_unused(&self, before: Option<(DateTime<Utc>, DateTime<Utc>)>) -> Result<u64> {
         let (storage, data) = (self.catalog.storage(), self.catalog.data());
-        let unused = self.catalog.unused_files(before.map(|(replaced, _)| replaced))?;
-        let mut removed = 0;
-        for (_, path) in unused.files.iter().chain(&unused.deletes) {
-            removed += u64::from(remove_own(storage, &data.join(path)));
+        let mut removal = Removal::default();
+        let mut unused = self.catalog.unused_files(before.map(|(replaced, _)| replaced))?;
+        for named in [&mut unused.files, &mut unused.deletes] {
+            named.retain(|(_, path)| removal.remove(storage, &data.join(path)));
         }
         self.catalog.removed_files(&unused)?;
         // Of processes that ended while they wrote, or that have not named them yet.
@@ -231,18 +235,53 @@ impl Store {
         let known = below(&self.catalog.known_files()?);
         let unknown = found.into_iter().flatten().filter(|found| is_old(found) && !is_known(&known, &found.path));
         let unknown: Vec<PathBuf> = unknown.map(|found| found.path).collect();
-        if unknown.is_empty() {
-            return Ok(removed);
+        if !unknown.is_empty() {
+            self.catalog.announce_removal()?;
         }
-        self.catalog.announce_removal()?;
         for unknown in unknown.chunks(BETWEEN_COMMITS) {
-            removed += self.catalog.remove_between_commits(|known| {
-                let known = below(known);
-                let unnamed = unknown.iter().filter(|path| !is_known(&known, path));
-                unnamed.filter(|path| remove_own(storage, path)).count() as u64
+            let step = self.catalog.remove_between_commits(|known| {
+                let (known, mut step) = (below(known), Removal::default());
+                for path in unknown.iter().filter(|path| !is_known(&known, path)) {
+                    step.remove(storage, path);
+                }
+                step
             })?;
+            removal.add(step);
         }
-        Ok(removed)
+        removal.end()
+    }
+}
+
+/// Removed files, and the first error of one that could not be removed.
+#[derive(Debug, Default)]
+struct Removal {
+    removed: u64,
+    failed: Option<Error>,
+}
+
+impl Removal {
+    /// Removes a file and its index. Returns whether it is gone.
+    fn remove(&mut self, storage: &Storage, path: &Path) -> bool {
+        match remove_own(storage, path) {
+            Ok(found) => {
+                self.removed += u64::from(found);
+                true
+            }
+            Err(error) => {
+                self.failed.get_or_insert_with(|| files::failed("remove", path, &error));
+                false
+            }
+        }
+    }
+
+    fn add(&mut self, step: Self) {
+        self.removed += step.removed;
+        self.failed = self.failed.take().or(step.failed);
+    }
+
+    /// Number of files that were removed, if all could be.
+    fn end(self) -> Result<u64> {
+        self.failed.map_or(Ok(self.removed), Err)
     }
 }
 
@@ -315,23 +354,34 @@ fn problem_of(storage: &Storage, path: &Path, length: u64, digest: &str) -> Opti
     problem.map(|problem| format!("{}: {problem}", path.display()))
 }
 
-/// Removes a file of the store, and its index. One behind a link to another folder, or of a path that leads out of the store, is
-/// not the store's and stays.
-pub(super) fn remove_own(storage: &Storage, file: &Path) -> bool {
-    if !storage.has(file) {
-        return false;
-    }
-    let removed = storage.remove(file).is_ok();
+/// Removes a file of the store, and its index. Returns false if the file was missing.
+///
+/// # Errors
+/// Those of a file that stays, such as one behind a link to another folder, or of a path that leads out of the store: it is not the
+/// store's.
+pub(super) fn remove_own(storage: &Storage, file: &Path) -> io::Result<bool> {
+    let removed = match unless_missing(storage.has(file))? {
+        None => return Ok(false),
+        Some(false) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not in the folder of the store")),
+        Some(true) => storage.remove(file),
+    };
     // Only then: whoever writes an index looks afterwards for its file.
     index::remove_beside(storage, file);
-    removed
+    Ok(unless_missing(removed)?.is_some())
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use std::fs;
 
+    use savedsearch_clock::Clock;
+
     use super::*;
+    use crate::location::Location;
+    use crate::profile::Profile;
+    use crate::store::Owner;
+    use crate::store::coverage::start_of;
+    use crate::store::region::Rows;
 
     #[test]
     fn a_file_behind_a_link_stays() {
@@ -342,9 +392,13 @@ mod tests {
         for file in [data.join("aid=1/a.parquet"), foreign.path().join("a.parquet")] {
             fs::write(file, "x").expect("written");
         }
-        assert!(remove_own(&storage, &data.join("aid=1/a.parquet")));
-        assert!(!remove_own(&storage, &data.join("aid=2/a.parquet")));
-        assert!(!remove_own(&storage, &data.join("../foreign/a.parquet")));
+        assert!(remove_own(&storage, &data.join("aid=1/a.parquet")).expect("removed"));
+        assert!(!remove_own(&storage, &data.join("aid=1/a.parquet")).expect("missing"));
+        assert!(!remove_own(&storage, &data.join("aid=3/a.parquet")).expect("its folder is missing"));
+        for path in ["aid=2/a.parquet", "../a.parquet"] {
+            let error = remove_own(&storage, &data.join(path)).expect_err("not the store's");
+            assert_eq!(error.to_string(), "it is not in the folder of the store", "{path}");
+        }
         assert!(foreign.path().join("a.parquet").exists());
     }
 
@@ -366,7 +420,7 @@ mod tests {
                     }
                 });
                 both.wait();
-                assert!(remove_own(&storage, &file));
+                assert!(remove_own(&storage, &file).expect("removed"));
             });
             assert!(!index.exists(), "round {round}");
         }
@@ -379,7 +433,50 @@ mod tests {
         // A folder is not removed as a file.
         fs::create_dir(&file).expect("a folder");
         fs::write(&index, "x").expect("written");
-        assert!(!remove_own(&Storage::of_folder(store.path().to_owned()), &file));
+        remove_own(&Storage::of_folder(store.path().to_owned()), &file).expect_err("a folder");
         assert!(file.exists() && !index.exists());
+    }
+
+    /// A region of two mentions in a file of this name.
+    fn region(store: &Store, day: Day, name: &str) -> Region {
+        let times = (start_of(day) + 1, start_of(day) + 2);
+        let (path, schema) = (format!("{name}.parquet"), store.catalog.schema());
+        let (rows, bytes, footer, digest) = (2, 200, 7, String::new());
+        let file = DataFile { path, rows, bytes, footer, times, schema, digest, blocks: Vec::new() };
+        let rows = Some(Rows { file: Arc::new(file), first: 0 });
+        let (as_of, confirmed) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
+        Region { id: None, days: day..day + 1, counts: vec![2], as_of, confirmed, sealed: false, rows, stamps: None }
+    }
+
+    /// Only what is gone is forgotten: an erasure that reports success has left nothing.
+    #[test]
+    fn a_file_that_cannot_be_removed_is_an_error_and_stays_in_the_catalog() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (owner, profile) = (Owner { digest: "00ff".into(), records: String::new() }, Profile::v4());
+        let place = Location::Folder(dir.path().join("store"));
+        let now = DateTime::from_timestamp(1_782_000_000, 0).expect("an instant");
+        let store = Store::open(&place, None, &owner, &profile.tables.mentions, &Clock::fixed(now)).expect("a store");
+        let subject = Subject { aid: "a".into(), filters: Filters::default() };
+        let regions = [(10, "kept"), (11, "gone")].map(|(day, name)| region(&store, day, name));
+        let folder = store.folder(&subject);
+        let [kept, gone] = ["kept.parquet", "gone.parquet"].map(|name| folder.join(name));
+        // A folder is not removed as a file.
+        fs::create_dir_all(&kept).expect("a folder");
+        fs::write(&gone, "x").expect("written");
+        assert!(store.catalog.replace(&subject, &[], &regions, None).expect("written"));
+        let ids: Vec<i64> = store.regions("a").expect("regions").iter().filter_map(|(_, region)| region.id).collect();
+        store.catalog.discard(&ids).expect("removed");
+
+        let error = store.remove_unused(None).expect_err("a file stays");
+        assert!(error.to_string().contains("cannot remove") && error.to_string().contains("kept.parquet"), "{error}");
+        assert!(kept.exists() && !gone.exists(), "all others are removed");
+        let left = store.catalog.unused_files(None).expect("files").files;
+        let left: Vec<&str> = left.iter().map(|(_, path)| path.as_str()).collect();
+        assert_eq!(left, ["mentions/kept.parquet"]);
+
+        fs::remove_dir(&kept).expect("removed");
+        fs::write(&kept, "x").expect("written");
+        assert_eq!(store.remove_unused(None).expect("removed"), 1);
+        assert!(!kept.exists() && store.catalog.unused_files(None).expect("files").files.is_empty());
     }
 }

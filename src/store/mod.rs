@@ -483,7 +483,7 @@ impl Store {
     fn remove<'f>(&self, subject: &Subject, files: impl IntoIterator<Item = &'f DataFile>) {
         for file in files {
             // A file that stays behind is removed by `sync` and `store compact` later.
-            maintenance::remove_own(self.catalog.storage(), &self.folder(subject).join(&file.path));
+            let _ = maintenance::remove_own(self.catalog.storage(), &self.folder(subject).join(&file.path));
         }
     }
 

@@ -149,12 +149,7 @@ impl Storage {
         if let Some(bucket) = &self.bucket {
             return bucket.lengths_of(paths);
         }
-        let found = |path: &&Path| match self.length(path) {
-            Ok(length) => Ok(Some(length)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        };
-        paths.iter().map(found).collect()
+        paths.iter().map(|path| unless_missing(self.length(path))).collect()
     }
 
     /// Creates a file. Its name is random, or it replaces another one when it is published.
@@ -187,18 +182,24 @@ impl Storage {
         fs::remove_file(path)
     }
 
-    /// True if a file is one of the store: neither behind a link to another folder, nor at a path that leads out of the store.
-    pub(crate) fn has(&self, path: &Path) -> bool {
+    /// Returns whether a file is one of the store: neither behind a link to another folder, nor at a path that leads out of the store.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if its folder is missing; others if that cannot be determined.
+    pub(crate) fn has(&self, path: &Path) -> io::Result<bool> {
         #[cfg(feature = "shared")]
         if self.bucket.is_some() {
             // Buckets have no links, and names of objects no `..`.
-            return path.starts_with(&self.data);
+            return Ok(path.starts_with(&self.data));
         }
-        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
-        folder.zip(self.data.canonicalize().ok()).is_some_and(|(folder, data)| folder.starts_with(data))
+        let folder = path.parent().unwrap_or(path).canonicalize()?;
+        Ok(folder.starts_with(self.data.canonicalize()?))
     }
 
-    /// Returns the files of a table, in all its folders. Those of a folder that cannot be read are left out.
+    /// Returns the files of a table, in all its folders.
+    ///
+    /// # Errors
+    /// Those of a folder that cannot be read: its files may be there. Folders and files that are removed meanwhile are left out.
     pub(crate) fn list(&self, table: &str) -> io::Result<Vec<Found>> {
         #[cfg(feature = "shared")]
         if let Some(bucket) = &self.bucket {
@@ -206,9 +207,10 @@ impl Storage {
         }
         let (mut found, mut folders) = (Vec::new(), vec![self.data.join(table)]);
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            let Some(entries) = unless_missing(fs::read_dir(&folder))? else { continue };
+            for entry in entries {
+                let path = entry?.path();
+                let Some(metadata) = unless_missing(fs::symlink_metadata(&path))? else { continue };
                 if metadata.is_dir() {
                     folders.push(path);
                 } else {
@@ -252,6 +254,15 @@ impl Storage {
             return bucket.shown(name);
         }
         format!("/{name}")
+    }
+}
+
+/// The result for a file or a folder; `None` if it is missing.
+pub(super) fn unless_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

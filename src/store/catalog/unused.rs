@@ -125,9 +125,9 @@ impl Catalog {
         self.write(|transaction| set_cursor(transaction, REMOVED, &transaction.seconds()?.to_string()))
     }
 
-    /// Removes files while no process commits. `remove` gets the paths of all files that the catalog knows, below [`Catalog::data`], and
-    /// returns the number of those that it has removed.
-    pub(crate) fn remove_between_commits(&self, remove: impl Fn(&HashSet<String>) -> u64) -> Result<u64> {
+    /// Removes files while no process commits. `remove` gets the paths of all files that the catalog knows, below [`Catalog::data`].
+    /// Returns what it does. It is called again if the server has interrupted the transaction.
+    pub(crate) fn remove_between_commits<T>(&self, remove: impl Fn(&HashSet<String>) -> T) -> Result<T> {
         self.write(|transaction| Ok(remove(&known(transaction)?)))
     }
 
