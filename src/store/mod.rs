@@ -47,7 +47,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -150,9 +150,20 @@ pub(crate) struct FromStore {
 }
 
 impl FromStore {
-    /// Regions that may answer a query for a saved search.
-    pub(crate) fn regions(&self, aid: &str) -> Result<Regions> {
-        if self.reads { self.store.regions(aid) } else { Ok(Regions::default()) }
+    /// Version of the catalog, which [`regions`](Self::regions) and [`distrusted`](Self::distrusted) take; `None` if queries take no rows
+    /// from the store.
+    pub(crate) fn version(&self) -> Result<Option<i64>> {
+        self.reads.then(|| self.store.catalog.version()).transpose()
+    }
+
+    /// Regions that may answer a query for a saved search, in a version of the catalog.
+    pub(crate) fn regions(&self, version: Option<i64>, aid: &str) -> Result<Regions> {
+        version.map_or_else(|| Ok(Regions::default()), |version| self.store.regions_in(version, aid))
+    }
+
+    /// Latest instant at which the service's timeline did not agree with the mentions of a subject, in a version of the catalog.
+    pub(crate) fn distrusted(&self, version: Option<i64>, subject: &Subject) -> Option<DateTime<Utc>> {
+        self.store.distrusted_in(version?, subject).ok().flatten()
     }
 
     /// Returns the stored response to a request, with the instant by the service's clock at which it was requested, if it is
@@ -209,11 +220,24 @@ fn name_of(key: &RequestKey) -> String {
     format!("{}?{key}", key.path())
 }
 
-/// Regions by aid, as of a version of the catalog.
+/// What was read of a version of the catalog.
 #[derive(Debug, Default)]
 struct Cached {
     version: i64,
+    /// By aid.
     regions: HashMap<String, Regions>,
+    /// Results of [`Store::distrusted`].
+    distrusted: HashMap<Subject, Option<DateTime<Utc>>>,
+}
+
+impl Cached {
+    /// What is known of a version. That of others is dropped.
+    fn of(&mut self, version: i64) -> &mut Self {
+        if self.version != version {
+            *self = Self { version, ..Self::default() };
+        }
+        self
+    }
 }
 
 /// Readers of files that regions share, by path. Each goes on where it has stopped.
@@ -330,26 +354,27 @@ impl Store {
 
     /// Regions of a saved search.
     pub(crate) fn regions(&self, aid: &str) -> Result<Regions> {
-        let version = self.catalog.version()?;
-        // Nobody waits for the lock while a catalog on a server answers.
-        let cached = || self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let mut cached = cached();
-            if cached.version != version {
-                *cached = Cached { version, ..Cached::default() };
-            }
-            if let Some(regions) = cached.regions.get(aid) {
-                return Ok(Arc::clone(regions));
-            }
+        self.regions_in(self.catalog.version()?, aid)
+    }
+
+    /// Regions of a saved search, in a version of the catalog that was just read.
+    fn regions_in(&self, version: i64, aid: &str) -> Result<Regions> {
+        if let Some(regions) = self.cached().of(version).regions.get(aid) {
+            return Ok(Arc::clone(regions));
         }
         let regions = self.catalog.regions(aid)?;
         let regions: Regions =
             Arc::new(regions.into_iter().map(|(filters, region)| (filters, Arc::new(region))).collect());
-        let mut cached = cached();
+        let mut cached = self.cached();
         if cached.version == version {
             cached.regions.insert(aid.to_owned(), Arc::clone(&regions));
         }
         Ok(regions)
+    }
+
+    /// What was read of the catalog. Nobody waits for it while a catalog on a server answers.
+    fn cached(&self) -> MutexGuard<'_, Cached> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Text that is kept under a name.
@@ -494,8 +519,21 @@ impl Store {
 
     /// Latest instant at which the service's timeline did not agree with the mentions of a subject.
     pub(crate) fn distrusted(&self, subject: &Subject) -> Result<Option<DateTime<Utc>>> {
+        self.distrusted_in(self.catalog.version()?, subject)
+    }
+
+    /// As [`distrusted`](Self::distrusted), in a version of the catalog that was just read.
+    fn distrusted_in(&self, version: i64, subject: &Subject) -> Result<Option<DateTime<Utc>>> {
+        if let Some(at) = self.cached().of(version).distrusted.get(subject) {
+            return Ok(*at);
+        }
         let at = self.catalog.cursor(&timeline_of(subject))?;
-        Ok(at.and_then(|at| DateTime::from_timestamp_micros(at.parse().ok()?)))
+        let at = at.and_then(|at| DateTime::from_timestamp_micros(at.parse().ok()?));
+        let mut cached = self.cached();
+        if cached.version == version {
+            cached.distrusted.insert(subject.clone(), at);
+        }
+        Ok(at)
     }
 
     /// Stores a response without mentions, as of the instant by the service's clock at which it was requested.

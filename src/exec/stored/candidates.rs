@@ -54,19 +54,19 @@ impl fmt::Display for ExpectedUse {
     }
 }
 
-/// Conditions under which stored days of a subject may be used by a query that began at an instant by our clock.
-pub(super) fn terms(from: &FromStore, connection: &Connection, subject: &Subject, begun: DateTime<Utc>) -> Terms {
+/// Conditions under which stored days of a subject may be used by a query that began at an instant by our clock. `distrusted` returns
+/// the latest instant at which the service's timeline did not agree with the mentions of the subject.
+pub(super) fn terms(
+    from: &FromStore,
+    connection: &Connection,
+    distrusted: impl FnOnce() -> Option<DateTime<Utc>>,
+    begun: DateTime<Utc>,
+) -> Terms {
     let (profile, now) = (connection.profile(), connection.now());
     let rescan = profile.store.rescan.length();
     // A timeline that did not agree is asked again after a while.
-    let distrusted = || {
-        from.store
-            .distrusted(subject)
-            .ok()
-            .flatten()
-            .is_some_and(|since| now.checked_sub_signed(rescan).is_none_or(|age| since > age))
-    };
-    let rescan = (!can_confirm(profile) || distrusted()).then_some(rescan);
+    let is_recent = |since: DateTime<Utc>| now.checked_sub_signed(rescan).is_none_or(|age| since > age);
+    let rescan = (!can_confirm(profile) || distrusted().is_some_and(is_recent)).then_some(rescan);
     // Before its first response, the service's clock is known from earlier runs.
     let ahead = connection.client().ahead().max(from.store.ahead());
     let since = (begun + ahead).checked_sub_signed(from.freshness).unwrap_or(DateTime::<Utc>::MIN_UTC);
@@ -226,9 +226,13 @@ impl Divisions {
     pub(super) fn of(&self, config: &ScanConfig, from: &FromStore, plan: &RequestPlan) -> Result<Option<Arc<Decided>>> {
         let begun = *self.begun.get_or_init(|| config.connection.clock().now());
         let subject = subject_of(plan);
-        let terms = terms(from, &config.connection, &subject, begun);
-        let Some((span, relative)) = instants(config.connection.profile(), plan, terms.now) else { return Ok(None) };
-        let all = from.regions(&subject.aid)?;
+        let now = config.connection.now();
+        let Some((span, relative)) = instants(config.connection.profile(), plan, now) else { return Ok(None) };
+        // What the catalog has of it is read again only after a change.
+        let version = from.version()?;
+        let distrusted = || from.distrusted(version, &subject);
+        let terms = Terms { now, ..terms(from, &config.connection, distrusted, begun) };
+        let all = from.regions(version, &subject.aid)?;
         let asked: Asked = (subject.clone(), plan.duration.clone(), plan.timezone.clone());
         let known = self.decided.lock().unwrap_or_else(PoisonError::into_inner).get(&asked).cloned();
         if let Some(known) = known.filter(|known| known.holds(&all, &terms)) {
