@@ -19,6 +19,8 @@
 
 mod check;
 mod checksums;
+#[cfg(feature = "shared")]
+mod circuit_breaker;
 mod columns;
 mod coverage;
 mod create;

@@ -4,7 +4,7 @@
 //! a call that waits ─ future, polled by its own thread ─▶ channel ─▶ sockets, on the thread of the network
 //! ```
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -76,6 +76,11 @@ pub(crate) fn wait<F: Future>(longest: Duration, future: F) -> Option<F::Output>
         Ok(RuntimeFlavor::MultiThread) => block_in_place(|| park(longest, future)),
         _ => park(longest, future),
     }
+}
+
+/// Waits for some time. As with [`wait`], other tasks of this thread move to another one.
+pub(crate) fn pause_for(time: Duration) {
+    let _ = wait(time, pending::<()>());
 }
 
 /// Blocks this thread until a future has ended, for this time at most.

@@ -305,6 +305,20 @@ def refused(shared):
         assert done.returncode == 2 and told in done.stderr and SECRET not in done.stderr, done.stderr
 
 
+def gone(shared):
+    """Queries go on without a database that is gone: the first one waits for it, and the others do not."""
+    everything = expected(shared)
+    with shared.server() as address:
+        assert asked(address) == everything
+        shared.database.stop()
+        begun = time.monotonic()
+        assert all(asked(address) == everything for _ in range(3))
+        took = time.monotonic() - begun
+        shared.database.start()
+        assert took < 60, f"{took:.0f} s for three queries"
+    print(f"shared store: three queries without the database took {took:.0f} s")
+
+
 def main():
     if not program("initdb"):
         print("skipped: a store with its catalog in PostgreSQL (apt-get install postgresql)")
@@ -321,6 +335,7 @@ def main():
         check(shared, int(os.environ.get("SHARED_SEED", random.randrange(1 << 32))))
         refused(shared)
         merged(Shared(database, bucket, "merged"))
+        gone(shared)
     return 0
 
 

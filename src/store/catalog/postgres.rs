@@ -6,6 +6,8 @@
 //!       └── again, for some seconds, if the server was gone or rolled it back ◀──────────────────────┘
 //! ```
 //!
+//! After a server was gone for so long, reads fail at once for a while ([`circuit_breaker`](super::circuit_breaker)).
+//!
 //! The tables are those of SQLite, with PostgreSQL's types. A transaction that writes first updates the only row of
 //! `savedsearch_store`, which it keeps locked: writers follow each other, and each sees what the one before has committed.
 //!
@@ -21,7 +23,6 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -39,12 +40,13 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{Client, Config, Socket, Statement};
 use tokio_rustls::TlsConnector;
 
+use super::circuit_breaker::{Breaker, Try};
 use super::recorded::instant_of;
 use super::sql::{Connection, SqlError, SqlResult, Value, values};
 use super::{Access, DUCKLAKE_VERSION, VERSION, ducklake, failure};
 use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::location::CatalogUrl;
-use crate::store::network::{Network, wait};
+use crate::store::network::{Network, pause_for, wait};
 
 /// Time for which a transaction is repeated if the server was gone or rolled it back, and for which it waits for others.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -75,6 +77,7 @@ pub(super) struct Postgres {
     tls: Tls,
     network: Network,
     writes: bool,
+    breaker: Breaker,
     idle: Mutex<Vec<Session>>,
 }
 
@@ -109,6 +112,7 @@ impl Postgres {
             tls,
             network,
             writes: access == Access::ReadWrite,
+            breaker: Breaker::default(),
             idle: Mutex::default(),
         })
     }
@@ -208,16 +212,36 @@ impl Postgres {
 
     /// Repeats the work while the server is gone or rolls it back. Without a beginning, it is one statement.
     fn transaction<T>(&self, begin: Option<&str>, work: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
-        let (begun, mut pause) = (Instant::now(), Duration::from_millis(20));
+        let begun = Instant::now();
+        let reads = begin.is_none_or(|begin| begin == READ);
+        let patience = match reads.then(|| self.breaker.admit(begun)).transpose()? {
+            Some(Try::Once) => Duration::ZERO,
+            Some(Try::Repeatedly) | None => PATIENCE,
+        };
+        let mut pause = Duration::from_millis(20);
         loop {
-            let done = self.attempt(begin, &work);
-            match done {
-                Err(error) if may_pass(&error) && begun.elapsed() < PATIENCE => {
+            match self.attempt(begin, &work) {
+                Ok(value) => {
+                    self.breaker.answered();
+                    return Ok(value);
+                }
+                Err(error) if may_pass(&error) && begun.elapsed() < patience => {
                     // Those that met each other do not meet again.
-                    thread::sleep(pause.mul_f64(rand::random::<f64>() + 0.5));
+                    pause_for(pause.mul_f64(rand::random::<f64>() + 0.5));
                     pause = (pause * 2).min(Duration::from_secs(1));
                 }
-                done => return done.map_err(|error| self.told(error)),
+                Err(error) => {
+                    let gone = is_gone(&error);
+                    let error = self.told(error);
+                    if gone {
+                        self.breaker.failed(Instant::now(), &error);
+                        // The next try needs a new session, whether this machine knows yet that the others have ended or not.
+                        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    } else {
+                        self.breaker.answered();
+                    }
+                    return Err(error);
+                }
             }
         }
     }
@@ -310,7 +334,9 @@ impl Postgres {
                 .advice("retry, or stop that process")
                 .passing(),
             class if class.starts_with("53") => of(format!("the server is short of resources: {what}")).passing(),
-            _ if is_passing(code) => of(format!("the server interrupted the transaction: {what}")).passing(),
+            _ if is_unavailable(code) || is_conflict(code) => {
+                of(format!("the server interrupted the transaction: {what}")).passing()
+            }
             // A missing table or column among them.
             code => of(format!("the store cannot be used: {what} ({code})"))
                 .advice(Phrase::from("run ") + Tool::VerifyStore),
@@ -346,13 +372,23 @@ fn exists(connection: &Connection<'_>) -> SqlResult<bool> {
 
 /// True for the error of a transaction that may succeed if it is repeated.
 fn may_pass(error: &SqlError) -> bool {
+    is_gone(error) || code_of(error).is_some_and(is_conflict)
+}
+
+/// True if the server did not answer, or cannot be used at present.
+fn is_gone(error: &SqlError) -> bool {
     match error {
-        SqlError::Postgres(error) => match error.as_db_error() {
-            Some(cause) => is_passing(cause.code()),
-            None => is_of_connection(error),
-        },
+        SqlError::Postgres(error) if error.as_db_error().is_none() => is_of_connection(error),
         SqlError::Silent => true,
-        SqlError::Sqlite(_) | SqlError::Own(_) | SqlError::Invalid(_) | SqlError::NoRow => false,
+        error => code_of(error).is_some_and(is_unavailable),
+    }
+}
+
+/// Code of an error that the server reports.
+fn code_of(error: &SqlError) -> Option<&SqlState> {
+    match error {
+        SqlError::Postgres(error) => error.code(),
+        _ => None,
     }
 }
 
@@ -361,11 +397,15 @@ fn is_of_connection(error: &tokio_postgres::Error) -> bool {
     error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>())
 }
 
-/// True for conflicts with other transactions, and for a server that starts, ends or is full. Two processes that create the same
-/// tables violate a constraint.
-fn is_passing(code: &SqlState) -> bool {
-    let code = code.code();
-    ["40", "08", "57P", "53", "55P03", "23505", "25P0"].iter().any(|class| code.starts_with(class))
+/// True for a server that starts, ends or is full.
+fn is_unavailable(code: &SqlState) -> bool {
+    ["08", "57P", "53"].iter().any(|class| code.code().starts_with(class))
+}
+
+/// True for conflicts with other transactions, and for one that did nothing for too long. Two processes that create the same tables
+/// violate a constraint.
+fn is_conflict(code: &SqlState) -> bool {
+    ["40", "55P03", "23505", "25P0"].iter().any(|class| code.code().starts_with(class))
 }
 
 /// Settings of connections to an address.
