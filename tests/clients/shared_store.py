@@ -305,6 +305,25 @@ def refused(shared):
         assert done.returncode == 2 and told in done.stderr and SECRET not in done.stderr, done.stderr
 
 
+def read_only(shared):
+    """A user of the database who may only read gets rows from the store, and uploads nothing that no commit could name."""
+    everything = expected(shared)
+    with shared.database.connect(shared.name) as catalog:
+        catalog.execute("CREATE ROLE reader LOGIN")
+        catalog.execute(f"GRANT USAGE ON SCHEMA {shared.name} TO reader")
+        catalog.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {shared.name} TO reader")
+    reading = Shared(shared.database, shared.bucket, shared.name)
+    reading.options = [option.replace("//tests:", "//reader:") for option in reading.options]
+    before = shared.bucket.names(f"{shared.name}/data/")
+    output, _ = reading.run("--quiet", "sql", "--format", "ndjson", "--set", "freshness=0s", "-c", BY_DAY)
+    assert {(row["aid"], row["day"]): row["mentions"] for row in map(json.loads, output.splitlines())} == everything
+    assert shared.bucket.names(f"{shared.name}/data/") == before, "files that no commit names"
+    with shared.database.connect(shared.name) as catalog:
+        catalog.execute("GRANT INSERT, UPDATE, DELETE ON savedsearch_store TO reader")
+    reading.run("--quiet", "sql", "-c", BY_DAY)
+    assert shared.bucket.names(f"{shared.name}/data/") == before, "files that no commit names"
+
+
 def gone(shared):
     """Queries go on without a database that is gone: the first one waits for it, and the others do not."""
     everything = expected(shared)
@@ -335,6 +354,7 @@ def main():
         check(shared, int(os.environ.get("SHARED_SEED", random.randrange(1 << 32))))
         refused(shared)
         merged(Shared(database, bucket, "merged"))
+        read_only(shared)
         gone(shared)
     return 0
 

@@ -62,11 +62,16 @@ const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Beginning of a transaction that writes.
 const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; \
                      UPDATE savedsearch_store SET commits = commits + 1";
+/// Beginning of a transaction that does not wait for writers, because it changes no mentions.
+const ASIDE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'";
 /// Beginning of a transaction that creates the tables. The number is that of no other program.
 const CREATE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'; \
                       SELECT pg_advisory_xact_lock(7311290714118218241)";
 /// Tables that several machines need beside those of SQLite: the number of commits, and the id by which the files name the catalog.
 const SHARED: &str = "ALTER TABLE savedsearch_store ADD COLUMN commits BIGINT NOT NULL DEFAULT 0, ADD COLUMN id TEXT";
+
+/// Advice for a user who may not write.
+const GRANT: &str = "grant the user all privileges on the schema, and on the database if the schema is missing";
 
 /// A catalog on a server.
 pub(super) struct Postgres {
@@ -147,7 +152,31 @@ impl Postgres {
             })?;
         }
         postgres.verify()?;
+        if postgres.writes {
+            postgres.verify_writable()?;
+        }
         Ok(postgres)
+    }
+
+    /// Verifies that the tables can be written. A user may lack rights, and a standby refuses to write: each query would store files that
+    /// no commit can name. No row is changed or locked.
+    fn verify_writable(&self) -> Result<()> {
+        let lacking = "SELECT min(c.relname::text) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                       WHERE n.nspname = ?1 AND c.relkind IN ('r', 'p') \
+                         AND (c.relname LIKE 'savedsearch%' OR c.relname LIKE 'ducklake%') \
+                         AND NOT (has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') \
+                                  AND has_table_privilege(c.oid, 'DELETE'))";
+        let lacking = self.transaction(Some(ASIDE), |connection| {
+            connection.execute("UPDATE savedsearch_store SET commits = commits WHERE false", values![])?;
+            connection.row(lacking, values![self.schema], |row| row.get::<Option<String>>(0))
+        })?;
+        match lacking {
+            None => Ok(()),
+            Some(table) => {
+                let what = format!("{self}: cannot be written: the user may not change the table {table}");
+                Err(Error::new(ErrorKind::Store, what).advice(GRANT))
+            }
+        }
     }
 
     /// Verifies that the tables are of this version.
@@ -194,7 +223,7 @@ impl Postgres {
 
     /// Changes a row beside the mentions in a transaction, without waiting for writers.
     pub(super) fn aside<T>(&self, change: impl Fn(&Connection<'_>) -> SqlResult<T>) -> Result<T> {
-        self.transaction(Some("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'"), change)
+        self.transaction(Some(ASIDE), change)
     }
 
     /// Overwrites what the tables no longer have.
@@ -328,8 +357,7 @@ impl Postgres {
             class if class.starts_with("3D") => {
                 of(what.to_owned()).advice("create the database, or correct the address")
             }
-            "42501" | "25006" => of(format!("cannot be written: {what}"))
-                .advice("grant the user all privileges on the schema, and on the database if the schema is missing"),
+            "42501" | "25006" => of(format!("cannot be written: {what}")).advice(GRANT),
             "55P03" => of(format!("catalog locked by another process (waited {} s)", PATIENCE.as_secs()))
                 .advice("retry, or stop that process")
                 .passing(),
