@@ -167,17 +167,28 @@ impl Bucket {
         }
     }
 
-    /// Writes a short object unless there is one, and returns the one that is there then.
+    /// Returns a short object. If it may be written and is missing, it is written first.
+    ///
+    /// If it is there with this text, it is offered to the bucket again, with the condition that it is missing: credentials that may not
+    /// write are refused, and nothing changes even if the service ignores the condition. An object with another text is never written.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`] if the object may be written, but the credentials do not permit that.
     pub(crate) fn claim(&self, path: &Path, text: &str, may_write: bool) -> io::Result<String> {
         let (objects, key, text) = (Arc::clone(&self.objects), self.key(path)?, text.to_owned());
         let found = self.run(async move {
-            if may_write {
-                match objects.put_opts(&key, text.into(), PutMode::Create.into()).await {
-                    Ok(_) | Err(ObjectError::AlreadyExists { .. }) => {}
-                    Err(error) => return Err(error),
-                }
+            let found = match objects.get(&key).await {
+                Ok(found) => Some(found.bytes().await?),
+                Err(ObjectError::NotFound { .. }) if may_write => None,
+                Err(error) => return Err(error),
+            };
+            if let Some(found) = found.filter(|found| !may_write || found[..] != *text.as_bytes()) {
+                return Ok(found);
             }
-            objects.get(&key).await?.bytes().await
+            match objects.put_opts(&key, text.into(), PutMode::Create.into()).await {
+                Ok(_) | Err(ObjectError::AlreadyExists { .. }) => objects.get(&key).await?.bytes().await,
+                Err(error) => Err(error),
+            }
         })?;
         Ok(String::from_utf8_lossy(&found).into_owned())
     }
@@ -340,3 +351,6 @@ fn told(error: ObjectError) -> io::Error {
     };
     io::Error::new(kind, error)
 }
+
+#[cfg(test)]
+mod tests;

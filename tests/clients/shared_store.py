@@ -331,7 +331,10 @@ def gone(shared):
         assert asked(address) == everything
         shared.database.stop()
         begun = time.monotonic()
-        assert all(asked(address) == everything for _ in range(3))
+        for _ in range(3):
+            # All rows, or an error.
+            with contextlib.suppress(psycopg.Error):
+                assert asked(address) == everything
         took = time.monotonic() - begun
         shared.database.start()
         assert took < 60, f"{took:.0f} s for three queries"
