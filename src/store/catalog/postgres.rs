@@ -52,11 +52,15 @@ use crate::store::network::{Network, pause_for, wait};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest wait for an answer of the server.
 const ANSWER: Duration = Duration::from_secs(90);
+/// Longest wait until the server has rewritten a table.
+const REWRITE: Duration = Duration::from_secs(6 * 3_600);
 /// Sessions that are kept open.
 const IDLE: usize = 4;
 /// State of a new session. What a statement waits for ends before [`ANSWER`], as does a transaction that does nothing.
 const BEGIN: &str = "SET TIME ZONE 'UTC'; SET statement_timeout = '60s'; \
                      SET idle_in_transaction_session_timeout = '60s'; SET client_min_messages = 'warning'";
+/// State of a session that rewrites tables. That may take long, but not the wait for the lock of a table: other processes wait behind.
+const REWRITES: &str = "SET statement_timeout = 0; SET lock_timeout = '10s'";
 /// Beginning of a transaction that reads.
 const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Beginning of a transaction that writes.
@@ -228,13 +232,10 @@ impl Postgres {
 
     /// Overwrites what the tables no longer have.
     pub(super) fn purge(&self) -> Result<()> {
-        // Not within a transaction.
+        // Not within a transaction. The session ends afterwards, with its settings.
         let purged = self.session().and_then(|session| {
-            for table in PURGED {
-                session.batch(&format!("VACUUM FULL {table}"))?;
-            }
-            self.keep(session);
-            Ok(())
+            session.batch(REWRITES)?;
+            PURGED.iter().try_for_each(|table| session.batch_within(REWRITE, &format!("VACUUM FULL {table}")))
         });
         purged.map_err(|error| self.told(error))
     }
@@ -304,12 +305,12 @@ impl Postgres {
         }
         let (config, tls) = (self.config.clone(), self.tls.clone());
         let connected = self.network.run(ANSWER, async move { config.connect(tls).await });
-        let (client, connection) = connected.ok_or(SqlError::Silent)??;
+        let (client, connection) = connected.ok_or(SqlError::Silent(ANSWER))??;
         let socket = self.network.spawn(async move {
             // Its error is that of the statement.
             let _ = connection.await;
         });
-        let socket = socket.ok_or(SqlError::Silent)?;
+        let socket = socket.ok_or(SqlError::Silent(ANSWER))?;
         let session = Session { client, socket, statements: Mutex::default(), broken: AtomicBool::new(false) };
         session.batch(&format!("{BEGIN}; SET search_path = {}", self.schema))?;
         Ok(session)
@@ -329,8 +330,8 @@ impl Postgres {
         let error = match error {
             SqlError::Own(error) => return error,
             SqlError::Postgres(error) => error,
-            SqlError::Silent => {
-                return of(format!("the server did not answer within {} s", ANSWER.as_secs()))
+            SqlError::Silent(longest) => {
+                return of(format!("the server did not answer within {} s", longest.as_secs()))
                     .advice("check the server and the network")
                     .passing();
             }
@@ -407,7 +408,7 @@ fn may_pass(error: &SqlError) -> bool {
 fn is_gone(error: &SqlError) -> bool {
     match error {
         SqlError::Postgres(error) if error.as_db_error().is_none() => is_of_connection(error),
-        SqlError::Silent => true,
+        SqlError::Silent(_) => true,
         error => code_of(error).is_some_and(is_unavailable),
     }
 }
@@ -508,7 +509,12 @@ impl Session {
     }
 
     pub(super) fn batch(&self, sql: &str) -> SqlResult<()> {
-        self.answer(self.client.batch_execute(sql))
+        self.batch_within(ANSWER, sql)
+    }
+
+    /// Runs statements without parameters, which may take this time.
+    fn batch_within(&self, longest: Duration, sql: &str) -> SqlResult<()> {
+        self.answer_within(longest, self.client.batch_execute(sql))
     }
 
     /// A prepared statement, which is prepared once.
@@ -524,11 +530,19 @@ impl Session {
     }
 
     fn answer<T>(&self, sent: impl Future<Output = Result<T, tokio_postgres::Error>>) -> SqlResult<T> {
-        match wait(ANSWER, sent) {
+        self.answer_within(ANSWER, sent)
+    }
+
+    fn answer_within<T>(
+        &self,
+        longest: Duration,
+        sent: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> SqlResult<T> {
+        match wait(longest, sent) {
             Some(answer) => Ok(answer?),
             None => {
                 self.broken.store(true, Ordering::Relaxed);
-                Err(SqlError::Silent)
+                Err(SqlError::Silent(longest))
             }
         }
     }

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
+#[cfg(feature = "shared")]
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rusqlite::params_from_iter;
@@ -25,9 +27,9 @@ pub(super) enum SqlError {
     Sqlite(rusqlite::Error),
     #[cfg(feature = "shared")]
     Postgres(tokio_postgres::Error),
-    /// The server did not answer in time.
+    /// The server did not answer within this time.
     #[cfg(feature = "shared")]
-    Silent,
+    Silent(Duration),
     /// An error of this program, by which a transaction ends.
     Own(Error),
     /// A value that this program cannot have written.
