@@ -25,11 +25,12 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path as Key;
 use object_store::{
     CopyOptions, Error as ObjectError, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RetryConfig,
+    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RetryConfig, UploadPart,
 };
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
-use super::network::Network;
+use super::network::{Network, Unfinished};
 use super::storage::Found;
 use crate::error::{Error, ErrorKind, Result};
 use crate::location::Address;
@@ -39,6 +40,8 @@ const RETRIES: usize = 5;
 const RETRYING: Duration = Duration::from_secs(30);
 /// Longest wait for an object.
 const LONGEST: Duration = Duration::from_secs(600);
+/// Longest wait for the parts of an object, so that time is left to abort an upload.
+const SENDING: Duration = Duration::from_secs(540);
 /// Size from which on an object is sent in parts, and the size of a part.
 const LARGE: usize = 64 << 20;
 const PART: usize = 8 << 20;
@@ -148,17 +151,18 @@ impl Bucket {
             }
             let mut upload = objects.put_multipart(&key).await?;
             let parts = (0..bytes.len()).step_by(PART).map(|start| bytes.slice(start..bytes.len().min(start + PART)));
-            let sending = parts.map(|part| upload.put_part(part.into()));
-            let sent = stream::iter(sending).buffered(PARTS).try_collect::<()>().await;
-            let done = match sent {
-                Ok(()) => upload.complete().await.map(drop),
-                Err(error) => Err(error),
+            // None is sent before it is waited for.
+            let parts: Vec<UploadPart> = parts.map(|part| upload.put_part(part.into())).collect();
+            let sending = async {
+                stream::iter(parts).buffered(PARTS).try_collect::<()>().await?;
+                upload.complete().await.map(drop)
             };
+            let sent = timeout(SENDING, sending).await.unwrap_or_else(|_| Err(late()));
             // Parts that stay would be paid for. The first error is the cause.
-            if done.is_err() {
+            if sent.is_err() {
                 let _ = upload.abort().await;
             }
-            done
+            sent
         });
         match written {
             // The answer to an earlier attempt was lost.
@@ -222,10 +226,15 @@ impl Bucket {
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> io::Result<T> {
-        match self.network.run(LONGEST, work) {
-            Some(done) => done.map_err(told),
-            None => Err(io::Error::new(io::ErrorKind::TimedOut, "the bucket did not answer in time")),
-        }
+        self.run_within(LONGEST, work)
+    }
+
+    fn run_within<T: Send + 'static>(
+        &self,
+        longest: Duration,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> io::Result<T> {
+        self.network.run(longest, work)?.map_err(told)
     }
 }
 
@@ -338,6 +347,21 @@ impl ObjectStore for Unprinted {
 
     async fn copy_opts(&self, from: &Key, to: &Key, options: CopyOptions) -> object_store::Result<()> {
         self.0.copy_opts(from, to, options).await
+    }
+}
+
+/// The error of an upload that takes too long.
+fn late() -> ObjectError {
+    ObjectError::Generic { store: "bucket", source: format!("not sent within {} s", SENDING.as_secs()).into() }
+}
+
+impl From<Unfinished> for io::Error {
+    fn from(unfinished: Unfinished) -> Self {
+        let kind = match unfinished {
+            Unfinished::Late(_) => io::ErrorKind::TimedOut,
+            Unfinished::Failed(_) => io::ErrorKind::Other,
+        };
+        Self::new(kind, unfinished.to_string())
     }
 }
 

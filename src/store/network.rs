@@ -4,6 +4,7 @@
 //! a call that waits ─ future, polled by its own thread ─▶ channel ─▶ sockets, on the thread of the network
 //! ```
 
+use std::fmt;
 use std::future::{Future, pending};
 use std::io;
 use std::pin::pin;
@@ -13,7 +14,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
-use tokio::task::{JoinHandle, block_in_place};
+use tokio::task::{JoinError, JoinHandle, block_in_place};
 
 /// Thread of sockets. Dropping it ends its tasks.
 #[derive(Debug)]
@@ -37,26 +38,46 @@ impl Network {
         self.runtime.as_ref().expect("there until it is dropped").handle().clone()
     }
 
-    /// Runs a task on the thread; `None` while it ends.
-    pub(crate) fn spawn<T: Send + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Option<JoinHandle<T>> {
-        self.runtime.as_ref().map(|runtime| runtime.spawn(task))
+    /// Runs a task on the thread.
+    pub(crate) fn spawn<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.handle().spawn(task)
     }
 
-    /// Runs a task on the thread and waits for it; `None` if it takes longer than this, and is then ended.
+    /// Runs a task on the thread and waits for it.
+    ///
+    /// # Errors
+    /// The task has taken longer than this, and was ended; or it has failed.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         longest: Duration,
         task: impl Future<Output = T> + Send + 'static,
-    ) -> Option<T> {
-        let mut task = self.spawn(task)?;
-        let done = wait(longest, &mut task);
-        if done.is_none() {
-            task.abort();
+    ) -> Result<T, Unfinished> {
+        let mut task = self.spawn(task);
+        match wait(longest, &mut task) {
+            Some(done) => done.map_err(Unfinished::Failed),
+            None => {
+                task.abort();
+                Err(Unfinished::Late(longest))
+            }
         }
-        done?.ok()
+    }
+}
+
+/// Reason why a task has no result.
+#[derive(Debug)]
+pub(crate) enum Unfinished {
+    /// It has taken longer than this.
+    Late(Duration),
+    /// It panicked, or its thread was ending.
+    Failed(JoinError),
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late(longest) => write!(f, "no answer within {} s", longest.as_secs()),
+            Self::Failed(error) => write!(f, "internal error: {error}"),
+        }
     }
 }
 
@@ -117,8 +138,12 @@ mod tests {
     async fn a_call_within_a_task_waits_and_is_bounded() {
         let network = Network::start().expect("a thread");
         let slow = |millis| async move { tokio::time::sleep(Duration::from_millis(millis)).await };
-        assert_eq!(network.run(Duration::from_secs(60), slow(20)), Some(()));
-        assert_eq!(network.run(Duration::from_millis(20), slow(60_000)), None);
+        network.run(Duration::from_secs(60), slow(20)).expect("a result");
+        let late = network.run(Duration::from_millis(20), slow(60_000)).expect_err("it takes longer");
+        assert!(matches!(late, Unfinished::Late(_)), "{late}");
+        let failed = network.run(Duration::from_secs(60), async { assert_eq!(1 + 1, 3, "a defect") });
+        let failed = failed.expect_err("it panics").to_string();
+        assert!(failed.starts_with("internal error: ") && failed.contains("panic"), "{failed}");
         // Within a task.
         drop(network);
     }
@@ -129,7 +154,7 @@ mod tests {
         let waiting = tokio::spawn(async move {
             // It ends only if the task after it runs, on a runtime with one thread.
             let network = Network::start().expect("a thread");
-            network.run(Duration::from_secs(60), async { receiver.await.is_ok() })
+            network.run(Duration::from_secs(60), async { receiver.await.is_ok() }).ok()
         });
         let other = tokio::spawn(async move { sender.send(()) });
         assert_eq!(waiting.await.expect("no panic"), Some(true));

@@ -46,7 +46,7 @@ use super::sql::{Connection, SqlError, SqlResult, Value, values};
 use super::{Access, DUCKLAKE_VERSION, VERSION, ducklake, failure};
 use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::location::CatalogUrl;
-use crate::store::network::{Network, pause_for, wait};
+use crate::store::network::{Network, Unfinished, pause_for, wait};
 
 /// Time for which a transaction is repeated if the server was gone or rolled it back, and for which it waits for others.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -305,12 +305,15 @@ impl Postgres {
         }
         let (config, tls) = (self.config.clone(), self.tls.clone());
         let connected = self.network.run(ANSWER, async move { config.connect(tls).await });
-        let (client, connection) = connected.ok_or(SqlError::Silent(ANSWER))??;
+        let unfinished = |unfinished: Unfinished| match unfinished {
+            Unfinished::Late(longest) => SqlError::Silent(longest),
+            failed @ Unfinished::Failed(_) => SqlError::Own(Error::new(ErrorKind::Store, format!("{self}: {failed}"))),
+        };
+        let (client, connection) = connected.map_err(unfinished)??;
         let socket = self.network.spawn(async move {
             // Its error is that of the statement.
             let _ = connection.await;
         });
-        let socket = socket.ok_or(SqlError::Silent(ANSWER))?;
         let session = Session { client, socket, statements: Mutex::default(), broken: AtomicBool::new(false) };
         session.batch(&format!("{BEGIN}; SET search_path = {}", self.schema))?;
         Ok(session)
