@@ -89,7 +89,7 @@ impl Store {
 }
 
 /// The rows of a file but for some, which are in order.
-fn without(deleted: &[Range<u64>], all: u64) -> Vec<Range<u64>> {
+pub(super) fn without(deleted: &[Range<u64>], all: u64) -> Vec<Range<u64>> {
     let mut rows = Vec::new();
     let mut next = 0;
     for range in deleted.iter().cloned().chain(std::iter::once(all..all)) {

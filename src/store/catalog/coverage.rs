@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Utc};
 
 use super::Catalog;
 use super::ducklake::{self, DELETED, Labels, Snapshot, Table, table_of, text_of};
@@ -18,11 +18,12 @@ use super::{checksums, recorded};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::CLOCK_SKEW;
 use crate::store::coverage::start_of;
-use crate::store::files;
 #[cfg(feature = "shared")]
 use crate::store::lease::Work;
+use crate::store::past::without;
 use crate::store::region::{DataFile, Day, Deletions, Filters, Region, Rows, Subject};
 use crate::store::stamps::Stamp;
+use crate::store::{date_of, files};
 
 /// A row per region. The condition joins the files that are whole.
 const REGIONS: &str = "\
@@ -260,7 +261,7 @@ impl Catalog {
         if named.is_empty() {
             return snapshot.end_file(file);
         }
-        let unnamed = between(&named, rows);
+        let unnamed = without(&named, rows);
         let count: u64 = unnamed.iter().map(|rows| rows.end - rows.start).sum();
         if count == deleted.unwrap_or_default() || (deleted.is_some() && foreign) {
             return Ok(());
@@ -381,7 +382,8 @@ impl Catalog {
                 transaction.execute("DELETE FROM savedsearch_deleted_stamp WHERE data_file_id = ?1", values![id])?;
             }
             let mentions = regions.iter().flat_map(|(_, counts)| counts).sum();
-            snapshot.finish(self.clock.now(), &format!("removed {mentions} mentions from before {}", date(before)))?;
+            snapshot
+                .finish(self.clock.now(), &format!("removed {mentions} mentions from before {}", date_of(before)))?;
             Ok(mentions)
         })
     }
@@ -423,19 +425,6 @@ fn overlapping(connection: &Connection<'_>, subject: &Subject, with: &[Region]) 
     let stored = regions(connection, &subject.aid)?.into_iter();
     let same = stored.filter(|stored| stored.filters == subject.filters);
     Ok(same.filter(|stored| with.iter().any(|new| overlap(new, &stored.region))).collect())
-}
-
-/// Returns the rows between others, which are in order, up to a number of rows.
-fn between(named: &[Range<u64>], rows: u64) -> Vec<Range<u64>> {
-    let mut unnamed = Vec::new();
-    let mut next = 0;
-    for range in named.iter().cloned().chain(std::iter::once(rows..rows)) {
-        if next < range.start {
-            unnamed.push(next..range.start);
-        }
-        next = next.max(range.end);
-    }
-    unnamed
 }
 
 /// Returns the identity of a current file.
@@ -565,7 +554,7 @@ fn validate(regions: &[Region]) -> Result<()> {
         |what: &str| Err(Error::new(ErrorKind::Store, format!("internal error: {what}")).advice(files::unreadable()));
     if let Some(region) = regions.iter().find(|region| !agrees(region)) {
         let path = region.file().map_or("none", |file| file.path.as_str());
-        return wrong(&format!("a region from {} contradicts its file, {path}", date(region.days.start)));
+        return wrong(&format!("a region from {} contradicts its file, {path}", date_of(region.days.start)));
     }
     let mut days: Vec<_> = regions.iter().map(|region| region.days.clone()).collect();
     days.sort_unstable_by_key(|days| days.start);
@@ -607,9 +596,5 @@ fn message(changes: &[Change<'_>], made: &[bool]) -> String {
         (several, _) => format!("{several} saved searches"),
     };
     let filtered = if made().all(|change| change.subject.filters.is_empty()) { "" } else { ", filtered" };
-    format!("{mentions} mentions of {of}, {} to {}{filtered}", date(first), date(end - 1))
-}
-
-fn date(day: Day) -> NaiveDate {
-    DateTime::from_timestamp(i64::from(day) * 86_400, 0).map(|at| at.date_naive()).unwrap_or_default()
+    format!("{mentions} mentions of {of}, {} to {}{filtered}", date_of(first), date_of(end - 1))
 }

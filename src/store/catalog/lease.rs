@@ -5,7 +5,7 @@
 //! compares the token, and keeps it from changing until it has committed.
 
 use super::postgres::Postgres;
-use super::sql::{Connection, SqlError, SqlResult, values};
+use super::sql::{Connection, SERVER_SECONDS, SqlError, SqlResult, values};
 use super::{Catalog, Database};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -15,18 +15,15 @@ pub(crate) const LASTS: i64 = 60;
 /// Table of the leases.
 pub(super) const TABLE: &str = "CREATE TABLE savedsearch_lease (name TEXT PRIMARY KEY, holder TEXT NOT NULL, token INTEGER NOT NULL, ends INTEGER NOT NULL)";
 
-/// The time of the server, in seconds since 1970.
-const NOW: &str = "CAST(extract(epoch FROM clock_timestamp()) AS bigint)";
-
 impl Catalog {
     /// Takes a lease for a holder, if nobody else has it. Returns its token. Without a server there are no leases: the token is 0.
     pub(crate) fn take_lease(&self, name: &str, holder: &str) -> Result<Option<i64>> {
         let Some(postgres) = self.postgres() else { return Ok(Some(0)) };
         let sql = format!(
-            "INSERT INTO savedsearch_lease (name, holder, token, ends) VALUES (?1, ?2, 1, {NOW} + {LASTS}) \
+            "INSERT INTO savedsearch_lease (name, holder, token, ends) VALUES (?1, ?2, 1, {SERVER_SECONDS} + {LASTS}) \
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, token = savedsearch_lease.token + 1, \
              ends = excluded.ends \
-             WHERE savedsearch_lease.ends <= {NOW} OR savedsearch_lease.holder = excluded.holder RETURNING token"
+             WHERE savedsearch_lease.ends <= {SERVER_SECONDS} OR savedsearch_lease.holder = excluded.holder RETURNING token"
         );
         let token = postgres.aside(|connection| connection.first(&sql, values![name, holder], |row| row.get(0)))?;
         if let Some(token) = token {
@@ -38,7 +35,8 @@ impl Catalog {
     /// Extends a lease. Returns false if it has ended and somebody else has taken it.
     pub(crate) fn renew_lease(&self, name: &str, token: i64) -> Result<bool> {
         let Some(postgres) = self.postgres() else { return Ok(true) };
-        let sql = format!("UPDATE savedsearch_lease SET ends = {NOW} + {LASTS} WHERE name = ?1 AND token = ?2");
+        let sql =
+            format!("UPDATE savedsearch_lease SET ends = {SERVER_SECONDS} + {LASTS} WHERE name = ?1 AND token = ?2");
         postgres.aside(|connection| Ok(connection.execute(&sql, values![name, token])? > 0))
     }
 

@@ -38,6 +38,10 @@ pub(super) enum SqlError {
     NoRow,
 }
 
+/// The time of a server in a statement, in seconds since 1970.
+#[cfg(feature = "shared")]
+pub(super) const SERVER_SECONDS: &str = "CAST(extract(epoch FROM clock_timestamp()) AS bigint)";
+
 /// A connection to a catalog, usually within a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Connection<'c> {
@@ -158,12 +162,12 @@ impl Connection<'_> {
 
     /// The time of the database, in seconds since 1970.
     pub(super) fn seconds(&self) -> SqlResult<i64> {
-        let sql = match self {
-            Self::Sqlite(_) => "SELECT CAST(strftime('%s', 'now') AS INTEGER)",
+        let seconds = match self {
+            Self::Sqlite(_) => "CAST(strftime('%s', 'now') AS INTEGER)",
             #[cfg(feature = "shared")]
-            Self::Postgres(_) => "SELECT CAST(extract(epoch FROM clock_timestamp()) AS bigint)",
+            Self::Postgres(_) => SERVER_SECONDS,
         };
-        self.row(sql, values![], |row| row.get(0))
+        self.row(&format!("SELECT {seconds}"), values![], |row| row.get(0))
     }
 
     /// True for PostgreSQL.
