@@ -42,6 +42,8 @@ const RETRYING: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(600);
 /// Longest wait for the parts of an object, so that time is left to abort an upload.
 const SENDING: Duration = Duration::from_secs(540);
+/// Longest wait for the removal of an object. Processes that write to the store may wait as well.
+const REMOVING: Duration = Duration::from_secs(12);
 /// Size from which on an object is sent in parts, and the size of a part.
 const LARGE: usize = 64 << 20;
 const PART: usize = 8 << 20;
@@ -115,11 +117,12 @@ impl Bucket {
         self.run(async move { objects.head(&key).await }).map(|found| found.size)
     }
 
-    /// Lengths of objects in bytes, in their order; `None` for a missing one. They are requested several at a time.
-    pub(crate) fn lengths_of(&self, paths: &[&Path]) -> io::Result<Vec<Option<u64>>> {
+    /// Lengths of objects in bytes, in their order; `None` for a missing one. They are requested several at a time. `longest`: longest
+    /// wait for all of them, if it is another than that for an object.
+    pub(crate) fn lengths_of(&self, paths: &[&Path], longest: Option<Duration>) -> io::Result<Vec<Option<u64>>> {
         let keys = paths.iter().map(|path| self.key(path)).collect::<io::Result<Vec<_>>>()?;
         let objects = Arc::clone(&self.objects);
-        self.run(async move {
+        self.run_within(longest.unwrap_or(LONGEST), async move {
             let head = |key: Key| {
                 let objects = Arc::clone(&objects);
                 async move {
@@ -200,7 +203,7 @@ impl Bucket {
     /// Removes an object.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         let (objects, key) = (Arc::clone(&self.objects), self.key(path)?);
-        self.run(async move {
+        self.run_within(REMOVING, async move {
             // The removal of a missing object succeeds.
             objects.head(&key).await?;
             objects.delete(&key).await

@@ -34,6 +34,7 @@ mod past;
 #[cfg(feature = "shared")]
 mod postgres;
 mod recorded;
+mod settle;
 mod sql;
 mod sqlite;
 #[cfg(test)]
@@ -64,6 +65,7 @@ use self::postgres::Postgres;
 pub(crate) use self::recorded::Recorded;
 use self::sql::{Connection, SqlResult, instant, values};
 use self::sqlite::Sqlite;
+pub(crate) use self::unused::BRIEFLY;
 use super::access::{has_catalog, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;

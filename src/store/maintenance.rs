@@ -5,8 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
-use super::catalog::Catalog;
+use super::catalog::{BRIEFLY, Catalog};
 use super::checksums::CHANGED;
 use super::coverage::settled_days;
 use super::region::{DataFile, Day, Deletions, Filters, Region, Subject};
@@ -183,7 +184,8 @@ impl Store {
     pub(crate) fn lost(&self, files: &BTreeSet<(PathBuf, u64)>) -> Result<BTreeSet<(PathBuf, u64)>> {
         let paths: Vec<&Path> = files.iter().map(|(path, _)| path.as_path()).collect();
         let storage = self.catalog.storage();
-        let lengths = storage.lengths_of(&paths).map_err(|error| files::failed("read", storage.data(), &error))?;
+        let lengths =
+            storage.lengths_of(&paths, None).map_err(|error| files::failed("read", storage.data(), &error))?;
         let lost = files.iter().zip(lengths).filter(|((_, bytes), length)| *length != Some(*bytes));
         Ok(lost.map(|(file, _)| file.clone()).collect())
     }
@@ -238,15 +240,22 @@ impl Store {
         if !unknown.is_empty() {
             self.catalog.announce_removal()?;
         }
-        for unknown in unknown.chunks(BETWEEN_COMMITS) {
-            let step = self.catalog.remove_between_commits(|known| {
-                let (known, mut step) = (below(known), Removal::default());
-                for path in unknown.iter().filter(|path| !is_known(&known, path)) {
-                    step.remove(storage, path);
+        let mut left = unknown.as_slice();
+        while !left.is_empty() {
+            let (step, examined) = self.catalog.remove_between_commits(|known| {
+                let (known, begun) = (below(known), Instant::now());
+                let (mut step, mut examined) = (Removal::default(), 0);
+                for path in left.iter().take(BETWEEN_COMMITS).take_while(|_| begun.elapsed() < BRIEFLY) {
+                    if !is_known(&known, path) {
+                        step.remove(storage, path);
+                    }
+                    examined += 1;
                 }
-                step
+                (step, examined)
             })?;
             removal.add(step);
+            // At least one: the first is removed at once.
+            left = &left[examined..];
         }
         removal.end()
     }

@@ -16,6 +16,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 #[cfg(feature = "shared")]
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -143,12 +144,14 @@ impl Storage {
         path.metadata().map(|found| found.len())
     }
 
-    /// Lengths of files in bytes, in their order; `None` for a missing one.
-    pub(crate) fn lengths_of(&self, paths: &[&Path]) -> io::Result<Vec<Option<u64>>> {
+    /// Lengths of files in bytes, in their order; `None` for a missing one. `longest`: longest wait for all of them, if it is another
+    /// than that for a file.
+    pub(crate) fn lengths_of(&self, paths: &[&Path], longest: Option<Duration>) -> io::Result<Vec<Option<u64>>> {
         #[cfg(feature = "shared")]
         if let Some(bucket) = &self.bucket {
-            return bucket.lengths_of(paths);
+            return bucket.lengths_of(paths, longest);
         }
+        let _ = longest;
         paths.iter().map(|path| unless_missing(self.length(path))).collect()
     }
 

@@ -5,7 +5,6 @@
 //! regions ends.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,14 +12,13 @@ use chrono::{DateTime, Utc};
 
 use super::Catalog;
 use super::ducklake::{self, DELETED, Labels, Snapshot, Table, table_of, text_of};
-use super::sql::{Connection, Row, SqlError, SqlResult, instant, invalid, values};
+use super::sql::{Connection, Row, SqlResult, instant, invalid, values};
 use super::{checksums, recorded};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::CLOCK_SKEW;
 use crate::store::coverage::start_of;
 #[cfg(feature = "shared")]
 use crate::store::lease::Work;
-use crate::store::past::without;
 use crate::store::region::{DataFile, Day, Deletions, Filters, Region, Rows, Subject};
 use crate::store::stamps::Stamp;
 use crate::store::{date_of, files};
@@ -37,9 +35,6 @@ const REGIONS: &str = "\
                         WHERE e.data_file_id = d.data_file_id AND e.end_snapshot IS NULL \
                           AND e.delete_file_id NOT IN (SELECT delete_file_id FROM savedsearch_delete_file)) \
     WHERE c.aid = ?1 ORDER BY c.from_day, c.id";
-
-/// Table, path, rows and deleted rows of a current file, and true if another program may have deleted them.
-type CurrentFile = (i64, String, u64, Option<u64>, bool);
 
 /// A replacement of regions of a subject.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +108,7 @@ impl Catalog {
                 of.include(subject);
             }
         }
-        self.write(|transaction| {
+        self.write_settling(|transaction, deletes| {
             self.check_leases(transaction, changes, merges)?;
             let mut snapshot = Snapshot::begin(transaction)?;
             let now = self.clock.now();
@@ -159,7 +154,7 @@ impl Catalog {
                 }
             }
             for file in touched {
-                self.settle(transaction, &mut snapshot, file)?;
+                self.settle(transaction, &mut snapshot, file, deletes)?;
             }
             self.verify_added(transaction, &added)?;
             snapshot.finish(now, &message(changes, &made))?;
@@ -240,40 +235,6 @@ impl Catalog {
         Ok(())
     }
 
-    /// Names the rows of a file that no region has in a delete file, and ends a file of which no region has a row.
-    fn settle(&self, transaction: &Connection<'_>, snapshot: &mut Snapshot<'_>, file: i64) -> SqlResult<()> {
-        let sql = "SELECT d.table_id, d.path, d.record_count, e.delete_count, s.delete_file_id IS NULL \
-                   FROM ducklake_data_file d \
-                   LEFT JOIN ducklake_delete_file e ON e.data_file_id = d.data_file_id AND e.end_snapshot IS NULL \
-                   LEFT JOIN savedsearch_delete_file s ON s.delete_file_id = e.delete_file_id \
-                   WHERE d.data_file_id = ?1 AND d.end_snapshot IS NULL";
-        let current = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
-        let current: Option<CurrentFile> = transaction.first(sql, values![file], current)?;
-        // Another program may have ended it.
-        let Some((table, path, rows, deleted, foreign)) = current else { return Ok(()) };
-        let sql = "SELECT r.first_row, c.counts FROM savedsearch_region_file r JOIN savedsearch_coverage c ON c.id = r.region \
-                   WHERE r.data_file_id = ?1 ORDER BY r.first_row";
-        let named = |row: &Row<'_>| {
-            let first: u64 = row.get(0)?;
-            Ok(first..first + counts(row, 1)?.iter().sum::<u64>())
-        };
-        let named: Vec<Range<u64>> = transaction.rows(sql, values![file], named)?;
-        if named.is_empty() {
-            return snapshot.end_file(file);
-        }
-        let unnamed = without(&named, rows);
-        let count: u64 = unnamed.iter().map(|rows| rows.end - rows.start).sum();
-        if count == deleted.unwrap_or_default() || (deleted.is_some() && foreign) {
-            return Ok(());
-        }
-        let table_name = ducklake::TABLES.into_iter().find(|one| one.id == table).map_or("", |one| one.name);
-        let folder = self.data().join(table_name);
-        let deletes = files::write_deletes(self.storage(), &folder, &path, &unnamed).map_err(SqlError::Own)?;
-        let id = snapshot.delete_rows(table, file, &deletes)?;
-        let sql = "INSERT INTO savedsearch_delete_file (delete_file_id, digest) VALUES (?1, ?2)";
-        transaction.execute(sql, values![id, deletes.digest]).map(drop)
-    }
-
     /// Returns the files with mentions of a saved search that the service no longer has, with their identities, in their
     /// order, and with the commits in which the mentions were deleted.
     pub(crate) fn deleted_files(&self, aid: &str) -> Result<Vec<(i64, DataFile, Option<Stamp>)>> {
@@ -326,7 +287,7 @@ impl Catalog {
 
     /// Writes current files that name deleted rows again. `paths`: those below [`Catalog::data`].
     pub(crate) fn rewrite_deletes(&self, paths: &[String]) -> Result<()> {
-        self.write(|transaction| {
+        self.write_settling(|transaction, deletes| {
             let mut snapshot = Snapshot::begin(transaction)?;
             let sql = "SELECT e.data_file_id FROM ducklake_delete_file e \
                        JOIN ducklake_table t ON t.table_id = e.table_id \
@@ -335,7 +296,7 @@ impl Catalog {
                 let file: Option<i64> = transaction.first(sql, values![path], |row| row.get(0))?;
                 if let Some(file) = file {
                     snapshot.end_deletes(file)?;
-                    self.settle(transaction, &mut snapshot, file)?;
+                    self.settle(transaction, &mut snapshot, file, deletes)?;
                 }
             }
             snapshot.finish(self.clock.now(), "named deleted rows again")
@@ -354,10 +315,10 @@ impl Catalog {
 
     /// Removes regions.
     pub(crate) fn discard(&self, ids: &[i64]) -> Result<()> {
-        self.write(|transaction| {
+        self.write_settling(|transaction, deletes| {
             let mut snapshot = Snapshot::begin(transaction)?;
             for file in uncover(transaction, ids.iter().copied())? {
-                self.settle(transaction, &mut snapshot, file)?;
+                self.settle(transaction, &mut snapshot, file, deletes)?;
             }
             snapshot.finish(self.clock.now(), "removed regions")
         })
@@ -366,14 +327,14 @@ impl Catalog {
     /// Removes the regions, of all saved searches or of one, that end at or before a day, and the deleted mentions of the
     /// same time. Returns the number of the regions' mentions.
     pub(crate) fn forget(&self, aid: Option<&str>, before: Day) -> Result<u64> {
-        self.write(|transaction| {
+        self.write_settling(|transaction, deletes| {
             let sql = "SELECT id, counts FROM savedsearch_coverage \
                        WHERE to_day <= ?1 AND (CAST(?2 AS TEXT) IS NULL OR aid = CAST(?2 AS TEXT))";
             let ended = |row: &Row<'_>| Ok((row.get(0)?, counts(row, 1)?));
             let regions: Vec<(i64, Vec<u64>)> = transaction.rows(sql, values![before, aid], ended)?;
             let mut snapshot = Snapshot::begin(transaction)?;
             for file in uncover(transaction, regions.iter().map(|(id, _)| *id))? {
-                self.settle(transaction, &mut snapshot, file)?;
+                self.settle(transaction, &mut snapshot, file, deletes)?;
             }
             let sql = "DELETE FROM savedsearch_deleted \
                        WHERE last < ?1 AND (CAST(?2 AS TEXT) IS NULL OR aid = CAST(?2 AS TEXT)) RETURNING data_file_id";
@@ -494,7 +455,7 @@ fn region(row: &Row<'_>, id: i64) -> SqlResult<Stored> {
 }
 
 /// Reads the numbers of days.
-fn counts(row: &Row<'_>, column: usize) -> SqlResult<Vec<u64>> {
+pub(super) fn counts(row: &Row<'_>, column: usize) -> SqlResult<Vec<u64>> {
     let text: String = row.get(column)?;
     text.split(',').map(|count| count.parse().map_err(|error| invalid(column, error))).collect()
 }

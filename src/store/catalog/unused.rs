@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -20,6 +21,9 @@ use crate::store::files;
 const REMOVED: &str = "unknown files removed";
 /// Time in seconds after such a removal for which commits verify their files. A read that takes longer is not expected.
 const VERIFIED: i64 = 2 * 86_400;
+
+/// Time for which a transaction that writes may use files: other writers wait, and a server ends one without statements after 60 s.
+pub(crate) const BRIEFLY: Duration = Duration::from_secs(30);
 
 /// Files that no region names, or whose deleted rows another file names by now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,7 +130,7 @@ impl Catalog {
     }
 
     /// Removes files while no process commits. `remove` gets the paths of all files that the catalog knows, below [`Catalog::data`].
-    /// Returns what it does. It is called again if the server has interrupted the transaction.
+    /// Returns what it returns. It is called again if the server has interrupted the transaction, and takes [`BRIEFLY`] at most.
     pub(crate) fn remove_between_commits<T>(&self, remove: impl Fn(&HashSet<String>) -> T) -> Result<T> {
         self.write(|transaction| Ok(remove(&known(transaction)?)))
     }
@@ -147,7 +151,7 @@ impl Catalog {
             return Ok(());
         }
         let paths: Vec<&Path> = added.iter().map(|(path, _)| path.as_path()).collect();
-        let lengths = self.storage().lengths_of(&paths);
+        let lengths = self.storage().lengths_of(&paths, Some(BRIEFLY));
         let lengths = lengths.map_err(|error| SqlError::Own(files::failed("read", self.storage().data(), &error)))?;
         match added.iter().zip(lengths).find(|((_, bytes), length)| *length != Some(*bytes)) {
             None => Ok(()),
