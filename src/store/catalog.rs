@@ -211,7 +211,9 @@ impl Catalog {
         if access == Access::ReadWrite {
             columns::validate(columns)?;
         }
-        let create = |connection: &Connection<'_>| create::tables(connection, &data, owner, columns, clock.now());
+        let create = |connection: &Connection<'_>| {
+            create::tables(connection, &data, owner, columns, time_in(connection, &clock)?)
+        };
         let postgres = Postgres::open(url, access, create)?;
         let mut catalog = Self::of(Database::Postgres(Box::new(postgres)), storage, owner, time, clock);
         let place = catalog.read(place)?;
@@ -333,6 +335,16 @@ impl Catalog {
         })
     }
 
+    /// Current time by which commits are dated.
+    pub(crate) fn time(&self) -> Result<DateTime<Utc>> {
+        self.read(|connection| self.time_in(connection))
+    }
+
+    /// As [`time`](Self::time), within a transaction.
+    fn time_in(&self, connection: &Connection<'_>) -> SqlResult<DateTime<Utc>> {
+        time_in(connection, &self.clock)
+    }
+
     /// Current time of this machine.
     pub(super) fn now(&self) -> DateTime<Utc> {
         self.clock.now()
@@ -356,7 +368,7 @@ impl Catalog {
             _ => self.write(|transaction| {
                 let sql = "UPDATE ducklake_metadata SET value = ?1 WHERE key = 'data_path' AND scope IS NULL";
                 transaction.execute(sql, values![data])?;
-                columns::adopt(transaction, columns, self.clock.now())
+                columns::adopt(transaction, columns, self.time_in(transaction)?)
             }),
         }
     }
@@ -438,6 +450,12 @@ pub(super) fn has_shared(url: &CatalogUrl) -> Result<bool> {
 fn not_built(url: &CatalogUrl) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{url}: this build has no catalogs in PostgreSQL"))
         .advice("build with the feature `shared`")
+}
+
+/// The time by which commits are dated: that of the server, which all machines share, unless this process was given another time.
+fn time_in(connection: &Connection<'_>, clock: &Clock) -> SqlResult<DateTime<Utc>> {
+    let server = if clock.is_system() { connection.server_time()? } else { None };
+    Ok(server.unwrap_or_else(|| clock.now()))
 }
 
 /// Refuses a folder whose files belong to a catalog in PostgreSQL: they would be unknown files, which are removed.

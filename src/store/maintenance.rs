@@ -207,8 +207,8 @@ impl Store {
     /// Removes responses that are old, and files that nothing has named for a while. Returns the number of files.
     pub(super) fn sweep(&self, now: DateTime<Utc>) -> Result<u64> {
         self.catalog.forget_answers_before(now - RESPONSES)?;
-        // Snapshots and files have the time of this machine.
-        let now = self.catalog.now();
+        // Snapshots have the time of the catalog, and files about the same.
+        let now = self.catalog.time()?;
         let kept = self.kept_versions()?.max(GRACE);
         self.remove_unused(Some((now - kept, now - ABANDONED)))
     }

@@ -14,13 +14,15 @@ pub struct Clock {
     now: Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>,
     /// The instant that SQL's `now()` returns as well.
     stopped: Option<DateTime<Utc>>,
+    is_system: bool,
 }
 
 impl Clock {
     /// The system clock.
     pub fn system() -> Self {
         #[expect(clippy::disallowed_methods, reason = "the only place that reads the wall clock")]
-        Self::of(Utc::now)
+        let clock = Self::of(Utc::now);
+        Self { is_system: true, ..clock }
     }
 
     /// A clock that always returns the same instant, for tests and for corpora that end at a fixed time.
@@ -40,12 +42,17 @@ impl Clock {
     }
 
     fn of(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
-        Self { now: Arc::new(now), stopped: None }
+        Self { now: Arc::new(now), stopped: None, is_system: false }
     }
 
     /// The instant at which it has [stopped](Self::stopped); `None` if it runs or is only fixed.
     pub fn stopped_at(&self) -> Option<DateTime<Utc>> {
         self.stopped
+    }
+
+    /// True for the [system](Self::system) clock. Other machines show about the same time.
+    pub fn is_system(&self) -> bool {
+        self.is_system
     }
 
     /// Returns the current time.

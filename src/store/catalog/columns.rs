@@ -105,13 +105,13 @@ pub(super) fn equal(stored: &[FileColumn], columns: &[StoredColumn]) -> bool {
 
 /// Writes the first version, into tables without columns.
 pub(super) fn create(connection: &Connection<'_>, columns: &[StoredColumn], now: DateTime<Utc>) -> SqlResult<()> {
-    let mut snapshot = Snapshot::begin(connection)?;
+    let mut snapshot = Snapshot::begin(connection, now)?;
     let begin = snapshot.create_tables()?;
     // Last among the columns of any version.
     add(connection, FILTERED.id, &FileColumn::filters(), begin, 1_000_000)?;
     add(connection, DELETED.id, &FileColumn::deleted_at(), begin, 1_000_000)?;
     write(connection, begin, 1, columns)?;
-    snapshot.finish(now, "created the store")
+    snapshot.finish("created the store")
 }
 
 /// Makes these columns the current version, if they are not. Returns the current version.
@@ -121,7 +121,7 @@ pub(super) fn adopt(connection: &Connection<'_>, columns: &[StoredColumn], now: 
     if equal(&stored, columns) {
         return Ok(current);
     }
-    let mut snapshot = Snapshot::begin(connection)?;
+    let mut snapshot = Snapshot::begin(connection, now)?;
     let begin = snapshot.alter_tables()?;
     for gone in stored.iter().filter(|one| !columns.iter().any(|new| same(one, new))) {
         let sql = format!(
@@ -132,7 +132,7 @@ pub(super) fn adopt(connection: &Connection<'_>, columns: &[StoredColumn], now: 
         connection.execute(&sql, values![begin, gone.id])?;
     }
     write(connection, begin, current + 1, columns)?;
-    snapshot.finish(now, "adopted the columns of the profile")?;
+    snapshot.finish("adopted the columns of the profile")?;
     Ok(current + 1)
 }
 

@@ -110,8 +110,7 @@ impl Catalog {
         }
         self.write_settling(|transaction, deletes| {
             self.check_leases(transaction, changes, merges)?;
-            let mut snapshot = Snapshot::begin(transaction)?;
-            let now = self.clock.now();
+            let mut snapshot = Snapshot::begin(transaction, self.time_in(transaction)?)?;
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());
             let mut ids: HashMap<&str, i64> = HashMap::new();
             let mut added: Vec<(PathBuf, u64)> = Vec::new();
@@ -146,18 +145,18 @@ impl Catalog {
                         }),
                     };
                     touched.extend(id);
-                    let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
+                    let commit = Stamp { snapshot: snapshot.id(), at: snapshot.at().timestamp_micros() };
                     cover(transaction, commit, subject, region, id)?;
                 }
                 if let Some(deletions) = deletions {
-                    self.record_deletions(transaction, &mut snapshot, subject, deletions, now, &mut added)?;
+                    self.record_deletions(transaction, &mut snapshot, subject, deletions, &mut added)?;
                 }
             }
             for file in touched {
                 self.settle(transaction, &mut snapshot, file, deletes)?;
             }
             self.verify_added(transaction, &added)?;
-            snapshot.finish(now, &message(changes, &made))?;
+            snapshot.finish(&message(changes, &made))?;
             Ok(made)
         })
     }
@@ -207,7 +206,6 @@ impl Catalog {
         snapshot: &mut Snapshot<'_>,
         subject: &Subject,
         deletions: &Deletions,
-        now: DateTime<Utc>,
         added: &mut Vec<(PathBuf, u64)>,
     ) -> SqlResult<()> {
         for id in &deletions.ended {
@@ -226,7 +224,7 @@ impl Catalog {
             let DataFile { schema, times, digest, .. } = file;
             transaction.execute(sql, values![id, subject.aid, schema, times.0, times.1, digest])?;
             checksums::add(transaction, file)?;
-            let commit = Stamp { snapshot: snapshot.id(), at: now.timestamp_micros() };
+            let commit = Stamp { snapshot: snapshot.id(), at: snapshot.at().timestamp_micros() };
             if let Some(Stamp { snapshot, at }) = stamp.map(|stamp| stamp.or(commit)) {
                 let sql = "INSERT INTO savedsearch_deleted_stamp (data_file_id, snapshot, at) VALUES (?1, ?2, ?3)";
                 transaction.execute(sql, values![id, snapshot, at])?;
@@ -288,7 +286,7 @@ impl Catalog {
     /// Writes current files that name deleted rows again. `paths`: those below [`Catalog::data`].
     pub(crate) fn rewrite_deletes(&self, paths: &[String]) -> Result<()> {
         self.write_settling(|transaction, deletes| {
-            let mut snapshot = Snapshot::begin(transaction)?;
+            let mut snapshot = Snapshot::begin(transaction, self.time_in(transaction)?)?;
             let sql = "SELECT e.data_file_id FROM ducklake_delete_file e \
                        JOIN ducklake_table t ON t.table_id = e.table_id \
                        WHERE t.path || e.path = ?1 AND e.end_snapshot IS NULL";
@@ -299,7 +297,7 @@ impl Catalog {
                     self.settle(transaction, &mut snapshot, file, deletes)?;
                 }
             }
-            snapshot.finish(self.clock.now(), "named deleted rows again")
+            snapshot.finish("named deleted rows again")
         })
     }
 
@@ -316,11 +314,11 @@ impl Catalog {
     /// Removes regions.
     pub(crate) fn discard(&self, ids: &[i64]) -> Result<()> {
         self.write_settling(|transaction, deletes| {
-            let mut snapshot = Snapshot::begin(transaction)?;
+            let mut snapshot = Snapshot::begin(transaction, self.time_in(transaction)?)?;
             for file in uncover(transaction, ids.iter().copied())? {
                 self.settle(transaction, &mut snapshot, file, deletes)?;
             }
-            snapshot.finish(self.clock.now(), "removed regions")
+            snapshot.finish("removed regions")
         })
     }
 
@@ -332,7 +330,7 @@ impl Catalog {
                        WHERE to_day <= ?1 AND (CAST(?2 AS TEXT) IS NULL OR aid = CAST(?2 AS TEXT))";
             let ended = |row: &Row<'_>| Ok((row.get(0)?, counts(row, 1)?));
             let regions: Vec<(i64, Vec<u64>)> = transaction.rows(sql, values![before, aid], ended)?;
-            let mut snapshot = Snapshot::begin(transaction)?;
+            let mut snapshot = Snapshot::begin(transaction, self.time_in(transaction)?)?;
             for file in uncover(transaction, regions.iter().map(|(id, _)| *id))? {
                 self.settle(transaction, &mut snapshot, file, deletes)?;
             }
@@ -343,8 +341,7 @@ impl Catalog {
                 transaction.execute("DELETE FROM savedsearch_deleted_stamp WHERE data_file_id = ?1", values![id])?;
             }
             let mentions = regions.iter().flat_map(|(_, counts)| counts).sum();
-            snapshot
-                .finish(self.clock.now(), &format!("removed {mentions} mentions from before {}", date_of(before)))?;
+            snapshot.finish(&format!("removed {mentions} mentions from before {}", date_of(before)))?;
             Ok(mentions)
         })
     }

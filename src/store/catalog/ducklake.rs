@@ -55,6 +55,7 @@ pub(super) struct Snapshot<'c> {
     next_catalog_id: i64,
     next_file_id: i64,
     changes: BTreeSet<String>,
+    at: DateTime<Utc>,
 }
 
 /// Least and greatest values of the columns in a file that are the same for all mentions of a region.
@@ -124,11 +125,13 @@ pub(super) fn create(connection: &Connection<'_>, now: DateTime<Utc>) -> SqlResu
 }
 
 impl<'c> Snapshot<'c> {
-    /// Begins a snapshot after the latest. The transaction must be writing, so that there is no later one.
-    pub(super) fn begin(connection: &'c Connection<'c>) -> SqlResult<Self> {
-        let sql = "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot \
-                   ORDER BY snapshot_id DESC LIMIT 1";
+    /// Begins a snapshot after the latest. The transaction must be writing, so that there is no later one. Its time is `now`, but not
+    /// before that of the latest: a version that is selected by its time has all commits before it.
+    pub(super) fn begin(connection: &'c Connection<'c>, now: DateTime<Utc>) -> SqlResult<Self> {
+        let sql = "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id, snapshot_time \
+                   FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1";
         connection.row(sql, values![], |row| {
+            let latest: Option<String> = row.get(4)?;
             Ok(Self {
                 connection,
                 latest: row.get(0)?,
@@ -136,8 +139,14 @@ impl<'c> Snapshot<'c> {
                 next_catalog_id: row.get(2)?,
                 next_file_id: row.get(3)?,
                 changes: BTreeSet::new(),
+                at: now.max(latest.and_then(|at| recorded::instant_of(&at)).unwrap_or(now)),
             })
         })
+    }
+
+    /// Its time.
+    pub(super) fn at(&self) -> DateTime<Utc> {
+        self.at
     }
 
     /// Id of the snapshot that has the changes noted so far; of the latest if there are none.
@@ -280,13 +289,13 @@ impl<'c> Snapshot<'c> {
     }
 
     /// Writes the snapshot, with a message for users. Without changes, nothing is written.
-    pub(super) fn finish(self, at: DateTime<Utc>, message: &str) -> SqlResult<()> {
+    pub(super) fn finish(self, message: &str) -> SqlResult<()> {
         if self.changes.is_empty() {
             return Ok(());
         }
         let id = self.id();
         let sql = "INSERT INTO ducklake_snapshot VALUES (?1, ?2, ?3, ?4, ?5)";
-        let at = timestamp(at);
+        let at = timestamp(self.at);
         let row = values![id, at, self.schema_version, self.next_catalog_id, self.next_file_id];
         self.connection.execute(sql, row)?;
         recorded::follow(self.connection, self.latest, id)?;

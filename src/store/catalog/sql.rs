@@ -170,6 +170,15 @@ impl Connection<'_> {
         self.row(&format!("SELECT {seconds}"), values![], |row| row.get(0))
     }
 
+    /// The time of the server; `None` if the catalog is not on one.
+    pub(super) fn server_time(&self) -> SqlResult<Option<DateTime<Utc>>> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)";
+        self.row(sql, values![], |row| instant(row, 0)).map(Some)
+    }
+
     /// True for PostgreSQL.
     pub(super) fn is_shared(&self) -> bool {
         !matches!(self, Self::Sqlite(_))

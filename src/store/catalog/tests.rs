@@ -495,6 +495,23 @@ fn a_commit_names_no_file_that_was_removed_as_unknown() {
     assert!(commit(&lost).expect("written"));
 }
 
+/// Versions are selected by their time.
+#[test]
+fn a_commit_is_never_dated_before_the_one_before() {
+    let dir = folder();
+    let all = subject("a", &[]);
+    let hours = |hours| noon() + TimeDelta::hours(hours);
+    let mut dates = Vec::new();
+    for (day, hour) in [(1, 3), (2, 1), (3, 4)] {
+        let catalog = open_with(&dir, &usual(), Access::ReadWrite, hours(hour)).expect("a catalog");
+        assert!(catalog.replace(&all, &[], &[region(&catalog, day, &[2], &format!("f{day}"))], None).expect("written"));
+        dates.push(value::<String>(&dir, "SELECT max(snapshot_time) FROM ducklake_snapshot"));
+        let latest = "SELECT snapshot_time FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1";
+        assert_eq!(dates.last(), Some(&value::<String>(&dir, latest)));
+    }
+    assert_eq!(dates, [3, 3, 4].map(|hour| ducklake::timestamp(hours(hour))));
+}
+
 #[test]
 fn changed_columns_are_a_new_version_and_keep_their_ids() {
     let dir = folder();
