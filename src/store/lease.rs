@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "shared")]
+use tokio::runtime::Handle;
+#[cfg(feature = "shared")]
 use tokio::task::JoinHandle;
 
 use super::Store;
@@ -38,7 +40,7 @@ pub(crate) enum Leased {
     Elsewhere,
 }
 
-/// A lease. Dropping it leaves it to end by itself.
+/// A lease. Dropping it within a runtime ends it soon; otherwise it ends by itself.
 #[derive(Debug)]
 pub(crate) struct Lease {
     #[cfg(feature = "shared")]
@@ -52,6 +54,8 @@ struct Held {
     name: String,
     token: i64,
     renewing: JoinHandle<()>,
+    /// Set if the server is told that it ends.
+    ended: bool,
 }
 
 impl Work<'_> {
@@ -93,13 +97,21 @@ impl Store {
             return Ok(Leased::Here(Lease { held: None }));
         }
         let (store, name, holder) = (Arc::clone(self), work.name(), format!("{:032x}", rand::random::<u128>()));
-        let taken = {
-            let (store, name) = (Arc::clone(self), name.clone());
-            blocking(move || store.catalog.take_lease(&name, &holder)).await?
-        };
-        let Some(token) = taken else { return Ok(Leased::Elsewhere) };
+        // If nobody waits for the result any more, it is dropped, and with it the lease.
+        let taken = blocking(move || {
+            let token = store.catalog.take_lease(&name, &holder)?;
+            Ok(token.map(|token| Held::new(store, name, token)))
+        });
+        Ok(taken.await?.map_or(Leased::Elsewhere, |held| Leased::Here(Lease { held: Some(held) })))
+    }
+}
+
+#[cfg(feature = "shared")]
+impl Held {
+    /// A lease that was taken, which is renewed from now on by the runtime of this thread.
+    fn new(store: Arc<Store>, name: String, token: i64) -> Self {
         let renewing = {
-            let (store, name) = (Arc::clone(self), name.clone());
+            let (store, name) = (Arc::clone(&store), name.clone());
             tokio::spawn(async move {
                 loop {
                     tokio::time::sleep(RENEWAL).await;
@@ -111,7 +123,15 @@ impl Store {
                 }
             })
         };
-        Ok(Leased::Here(Lease { held: Some(Held { store, name, token, renewing }) }))
+        Self { store, name, token, renewing, ended: false }
+    }
+
+    /// Work that ends the lease. If the server cannot be reached, it ends by itself.
+    fn ending(&mut self) -> impl FnOnce() -> Result<()> + Send + 'static + use<> {
+        self.ended = true;
+        self.renewing.abort();
+        let (store, name, token) = (Arc::clone(&self.store), self.name.clone(), self.token);
+        move || store.catalog.end_lease(&name, token)
     }
 }
 
@@ -119,18 +139,20 @@ impl Store {
 impl Lease {
     /// Ends the lease, so that other processes need not wait.
     pub(crate) async fn release(mut self) {
-        let Some(held) = self.held.take() else { return };
-        held.renewing.abort();
-        let (store, name, token) = (Arc::clone(&held.store), held.name.clone(), held.token);
-        // If the server cannot be reached, the lease ends by itself.
-        let _ = blocking(move || store.catalog.end_lease(&name, token)).await;
+        let Some(mut held) = self.held.take() else { return };
+        let _ = blocking(held.ending()).await;
     }
 }
 
 #[cfg(feature = "shared")]
 impl Drop for Held {
     fn drop(&mut self) {
-        self.renewing.abort();
+        // Commits do not depend on it any more, whether the server can be told or not.
         self.store.catalog.forget_lease(&self.name, self.token);
+        self.renewing.abort();
+        if let (false, Ok(runtime)) = (self.ended, Handle::try_current()) {
+            // Nobody waits for it.
+            drop(runtime.spawn_blocking(self.ending()));
+        }
     }
 }
