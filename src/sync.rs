@@ -108,6 +108,8 @@ pub struct Synced {
     pub kept_from: Option<NaiveDate>,
     /// Reason why the words of stored mentions could not be indexed; `None` if they were, or are not.
     pub unindexed: Option<Phrase>,
+    /// Reason why files that are no longer used could not be removed. They stay until the next synchronization.
+    pub unremoved: Option<Phrase>,
 }
 
 /// A step of which a part was read.
@@ -390,8 +392,10 @@ impl<'s> SyncRun<'s> {
 /// Merges small files, indexes those that have no index, and removes the oldest days of a store above its quota.
 fn maintain(connection: &Connection, quota: Option<u64>, since: NaiveDate, mut synced: Synced) -> Result<Synced> {
     let (store, settling) = (connection.some_store()?, connection.profile().store.settle.length());
-    store.compact(connection.now(), settling, Extent::Bounded)?;
-    // Everything is stored, and queries read files without an index as well.
+    store.merge_small(connection.now(), settling, Extent::Bounded)?;
+    // Everything is stored, and the next synchronization tries again to remove files.
+    synced.unremoved = store.sweep(connection.now()).err().map(|error| error.line());
+    // Queries read files without an index as well.
     synced.unindexed = store.update_indexes().err().map(|error| error.line());
     if let Some(quota) = quota {
         synced.over_quota = store.fit(quota, connection.now(), settling)?;

@@ -89,7 +89,16 @@ pub(super) type Keep<'k> = &'k dyn Fn(&Layout, &RecordBatch) -> Result<BooleanAr
 
 impl Store {
     /// Merges small files, and removes files that nothing names any more. Nothing is indexed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if files cannot be read, written or removed. What was merged stays merged.
     pub(crate) fn compact(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
+        let merged = self.merge_small(now, settling, extent)?;
+        Ok(Compacted { removed: self.sweep(now)?, ..merged })
+    }
+
+    /// Merges small files. Nothing is indexed or removed.
+    pub(crate) fn merge_small(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
         let mut compacted = Compacted::default();
         if extent == Extent::All {
             self.discard_lost()?;
@@ -104,7 +113,6 @@ impl Store {
                 }
             }
         }
-        compacted.removed = self.sweep(now)?;
         Ok(compacted)
     }
 
@@ -121,8 +129,10 @@ impl Store {
         let merged = blocking(move || {
             // Of queries that end together, one merges.
             let Ok(_merging) = store.merging.try_lock() else { return Ok(()) };
-            store.compact(now, settling, Extent::Tiny)?;
-            store.update_indexes().map(drop)
+            store.merge_small(now, settling, Extent::Tiny)?;
+            let swept = store.sweep(now);
+            store.update_indexes()?;
+            swept.map(drop)
         });
         let merged = merged.await;
         lease.release().await;

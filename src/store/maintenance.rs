@@ -205,7 +205,10 @@ impl Store {
     }
 
     /// Removes responses that are old, and files that nothing has named for a while. Returns the number of files.
-    pub(super) fn sweep(&self, now: DateTime<Utc>) -> Result<u64> {
+    ///
+    /// # Errors
+    /// Those of [`remove_unused`](Self::remove_unused).
+    pub(crate) fn sweep(&self, now: DateTime<Utc>) -> Result<u64> {
         self.catalog.forget_answers_before(now - RESPONSES)?;
         // Snapshots have the time of the catalog, and files about the same.
         let now = self.catalog.time()?;

@@ -264,9 +264,7 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
             };
             eprintln!("{synced}{removed}{}{handed}", of_quota(&synced));
         }
-        if let Some(reason) = &synced.unindexed {
-            eprintln!("note: words are not indexed: {}", reason.worded(in_command));
-        }
+        print_notes(&synced);
         let undelivered = tokio::select! {
             undelivered = alarms.run(arguments.quiet) => undelivered?,
             kind = signals.next() => return Err(alarms.stopped(kind)),
@@ -288,6 +286,16 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
         tokio::select! {
             () = tokio::time::sleep(every) => {}
             kind = signals.next() => return Err(stopped(kind, None)),
+        }
+    }
+}
+
+/// Prints what a synchronization could not do after all was stored.
+fn print_notes(synced: &Synced) {
+    let unremoved = ("files that are no longer used stay", &synced.unremoved);
+    for (note, reason) in [unremoved, ("words are not indexed", &synced.unindexed)] {
+        if let Some(reason) = reason {
+            eprintln!("note: {note}: {}", reason.worded(in_command));
         }
     }
 }
