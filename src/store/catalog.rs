@@ -39,6 +39,8 @@ mod sql;
 mod sqlite;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "shared")]
+mod tls;
 mod unused;
 
 use std::collections::HashMap;
