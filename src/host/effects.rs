@@ -37,7 +37,7 @@ pub(crate) async fn run(
     let seconds = host.limits.statement_seconds;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let applied = async {
-        let turn = session.share.planning().await;
+        let turn = session.share.planning(bytes_of_plan(&statement.plan)).await;
         let plans = statement.bind_all(&turn, bound.unwrap_or_else(|| vec![Vec::new()]))?;
         drop(turn);
         for plan in plans {
@@ -131,7 +131,7 @@ async fn create(session: &Session, table: CreateMemoryTable, metrics: &Metrics, 
         _ => {}
     }
     let mut making = Making::begin(session, Arc::clone(input.schema().inner()), most).await?;
-    let turn = session.share.planning().await;
+    let turn = session.share.planning(bytes_of_plan(&input)).await;
     let Runnable { plan, task, .. } = runnable(&turn, &session.context, Arc::unwrap_or_clone(input)).await?;
     drop(turn);
     let span = QuerySpan::start(Some("create_table"));

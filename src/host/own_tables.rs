@@ -112,7 +112,7 @@ mod tests {
         if statement.effect {
             return effects::run(host, session, &statement, None).await.map(|()| 0);
         }
-        let turn = session.share.planning().await;
+        let turn = session.share.planning(1).await;
         let failed = |error| session.failure(&error);
         let plan = planner::runnable(&turn, &session.context, statement.plan.clone()).await.map_err(failed)?;
         drop(turn);

@@ -38,6 +38,7 @@ use super::state::{Abandoned, Admitted, Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
 use crate::exec::{Spent, WindowRead, in_parts, spent, start, statement_kind, windows};
 use crate::memory::{StatementMemory, until_ended};
+use crate::session::bytes_of_plan;
 
 /// Minimum size, in bytes, of a batch that is sent alone: merging it with others would cost more than another message.
 const GATHERED: usize = 1 << 18;
@@ -106,8 +107,8 @@ impl Pending {
         sets: Vec<Vec<ScalarValue>>,
     ) -> Result<Self, Failure> {
         let failed = |error: DataFusionError| session.failure(&error);
-        let turn = session.share.planning().await;
         let bytes = statement.bytes_of_bound(&sets).map_err(failed)?;
+        let turn = session.share.planning(bytes).await;
         let mut held = host.hold(session, "result", bytes)?;
         let plans = statement.bind_all(&turn, sets).map_err(failed)?;
         let first = match plans.first() {
@@ -284,7 +285,7 @@ async fn send(
         let Runnable { plan, task, query, .. } = match first.take() {
             Some((planned, _)) => planned,
             None => {
-                let turn = session.share.planning().await;
+                let turn = session.share.planning(bytes_of_plan(plan)).await;
                 runnable(&turn, &pending.context, plan.clone()).await.map_err(failed)?
             }
         };

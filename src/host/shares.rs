@@ -20,6 +20,8 @@ const UNCOUNTED: usize = 64 << 10;
 /// Statements of a user that are parsed or planned at the same time. Each takes a thread, and the memory of its constants, which
 /// nothing reserves.
 const PLANNING: usize = 4;
+/// Bytes of a large text or plan. A user has one turn for those: planning them takes a thousand times as much memory.
+const LARGE: usize = 128 << 10;
 /// KiB that a user may keep before the service has accepted the key. Beyond them, the limit of all such users applies as well.
 const LITTLE: usize = 256;
 
@@ -55,7 +57,21 @@ pub(crate) struct Share {
 #[derive(Debug)]
 struct PlanningTurns {
     free: Semaphore,
+    /// For a large statement, which takes one of the others as well.
+    large: Semaphore,
     ended: Notify,
+}
+
+impl PlanningTurns {
+    fn new() -> Self {
+        Self { free: Semaphore::new(PLANNING), large: Semaphore::new(1), ended: Notify::new() }
+    }
+
+    fn begin(&self, is_large: bool) -> Option<PlanningTurn<'_>> {
+        let large = if is_large { Some(self.large.try_acquire().ok()?) } else { None };
+        let permit = self.free.try_acquire().ok()?;
+        Some(PlanningTurn::bounded(permit, large, &self.ended))
+    }
 }
 
 /// Memory that a session keeps: a prepared statement, a view, a temporary table. Dropping it gives the memory back.
@@ -112,7 +128,7 @@ impl Shares {
         let [unread, kept] = [(); 2].map(|()| Arc::new(Semaphore::new(kib)));
         let pool = Arc::new(CountedPool::new(self.memory_mib.saturating_mul(1 << 20)));
         let runtime = RuntimeEnvBuilder::from_runtime_env(&self.common).with_memory_pool(pool).build_arc()?;
-        let turns = PlanningTurns { free: Semaphore::new(PLANNING), ended: Notify::new() };
+        let turns = PlanningTurns::new();
         // None of them yet. The semaphore is never closed.
         let nothing = || Arc::clone(&self.strangers).try_acquire_many_owned(0).ok();
         let of_strangers = Mutex::new(if is_known { None } else { nothing() });
@@ -140,16 +156,15 @@ impl Share {
         &self.runtime.memory_pool
     }
 
-    /// Waits until the user may parse or plan another statement. The turn ends when it is dropped. A holder must not ask for another
-    /// turn.
-    pub(crate) async fn planning(&self) -> PlanningTurn<'_> {
-        let PlanningTurns { free, ended } = &self.turns;
+    /// Waits until the user may parse or plan another statement, whose text or plan has this many bytes. The turn ends when it is
+    /// dropped. A holder must not ask for another turn.
+    pub(crate) async fn planning(&self, bytes: usize) -> PlanningTurn<'_> {
         loop {
             // Before the look, so that a turn that ends after it is not missed.
-            let next = ended.notified();
-            match free.try_acquire() {
-                Ok(permit) => return PlanningTurn::bounded(permit, ended),
-                Err(_) => next.await,
+            let next = self.turns.ended.notified();
+            match self.turns.begin(bytes > LARGE) {
+                Some(turn) => return turn,
+                None => next.await,
             }
         }
     }
@@ -265,11 +280,16 @@ pub(crate) mod tests {
     async fn a_user_plans_a_few_statements_at_a_time_and_others_theirs() {
         let shares = Shares::new(4, Arc::default());
         let [one, other] = ["one", "other"].map(|user| shares.of(&user.into()).expect("a share"));
-        let mut held = join_all((0..PLANNING).map(|_| one.planning())).await;
-        assert!(one.planning().now_or_never().is_none(), "all turns are taken");
-        assert!(other.planning().now_or_never().is_some(), "another user");
-        held.pop();
-        assert!(one.planning().now_or_never().is_some(), "one has ended");
+        let mut held = join_all((0..PLANNING).map(|_| one.planning(1))).await;
+        assert!(one.planning(1).now_or_never().is_none(), "all turns are taken");
+        assert!(other.planning(1).now_or_never().is_some(), "another user");
+        held.truncate(2);
+        let large = one.planning(LARGE + 1).now_or_never().expect("two have ended");
+        assert!(one.planning(LARGE + 1).now_or_never().is_none(), "one large statement at a time");
+        assert!(other.planning(LARGE + 1).now_or_never().is_some(), "another user");
+        assert!(one.planning(LARGE).now_or_never().is_some(), "one that is not large");
+        drop(large);
+        assert!(one.planning(LARGE + 1).now_or_never().is_some(), "the large one has ended");
     }
 
     #[test]

@@ -48,7 +48,7 @@ const SUGGESTED: usize = 3;
 /// Estimates a query. The text is for the caller, also if it is an error.
 pub(super) async fn estimate(session: &Session, sql: &str, limits: &Limits) -> Result<String, String> {
     let context = session.for_call(|settings| settings);
-    let turn = session.share.planning().await;
+    let turn = session.share.planning(sql.len()).await;
     let plan = read_only(&turn, &context, sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&turn, &context, plan.clone(), sql).await?;
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
@@ -70,7 +70,7 @@ pub(super) async fn query(
     let digest = session.log_statement(&sql);
     account.end = Some(Code::InvalidArgument);
     let context = session.for_call(|settings| SessionSettings { max_requests, ..settings });
-    let turn = session.share.planning().await;
+    let turn = session.share.planning(sql.len()).await;
     let plan = read_only(&turn, &context, &sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&turn, &context, plan.clone(), &sql).await?;
     let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
@@ -119,7 +119,7 @@ pub(super) async fn query(
         }
         Ok(Some(full)) => {
             account.end = Some(Code::ResourceExhausted);
-            let turn = session.share.planning().await;
+            let turn = session.share.planning(sql.len()).await;
             let forms = suggestions(&turn, &context, &session, &sql, &plan, &estimate, limits).await;
             Err(too_much(full, &table, cost, max_rows, most) + &forms)
         }
@@ -128,7 +128,7 @@ pub(super) async fn query(
             let mut text = failure(&error, &context, &sql).await;
             if Error::find(&error).is_some_and(|error| error.kind() == ErrorKind::Budget) {
                 text = format!("{text}\n\n{}", estimate.table());
-                let turn = session.share.planning().await;
+                let turn = session.share.planning(sql.len()).await;
                 text.push_str(&suggestions(&turn, &context, &session, &sql, &plan, &estimate, limits).await);
             }
             Err(text)

@@ -10,7 +10,15 @@ use tokio::sync::{Notify, SemaphorePermit};
 /// Guard of a statement that is parsed or planned.
 #[derive(Debug)]
 #[must_use = "another statement may begin when it is dropped"]
-pub(crate) struct PlanningTurn<'a>(Option<(SemaphorePermit<'a>, &'a Notify)>);
+pub(crate) struct PlanningTurn<'a>(Option<Bounded<'a>>);
+
+#[derive(Debug)]
+struct Bounded<'a> {
+    permit: SemaphorePermit<'a>,
+    /// That of a large statement.
+    large: Option<SemaphorePermit<'a>>,
+    ended: &'a Notify,
+}
 
 impl PlanningTurn<'static> {
     /// A turn without a limit, for statements of the program's own user: in the shell, the library and the driver.
@@ -21,16 +29,17 @@ impl PlanningTurn<'static> {
 
 #[cfg(feature = "host")]
 impl<'a> PlanningTurn<'a> {
-    /// A turn that ends when it is dropped: its permit is free then, and those who wait for one are notified.
-    pub(crate) fn bounded(permit: SemaphorePermit<'a>, ended: &'a Notify) -> Self {
-        Self(Some((permit, ended)))
+    /// A turn that ends when it is dropped: its permits are free then, and those who wait for one are notified. `large`: the permit
+    /// of a large statement.
+    pub(crate) fn bounded(permit: SemaphorePermit<'a>, large: Option<SemaphorePermit<'a>>, ended: &'a Notify) -> Self {
+        Self(Some(Bounded { permit, large, ended }))
     }
 }
 
 impl Drop for PlanningTurn<'_> {
     fn drop(&mut self) {
-        if let Some((permit, ended)) = self.0.take() {
-            drop(permit);
+        if let Some(Bounded { permit, large, ended }) = self.0.take() {
+            drop((permit, large));
             ended.notify_waiters();
         }
     }

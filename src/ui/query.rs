@@ -44,7 +44,7 @@ use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::host::type_compat::bytes_of;
 use crate::memory::{self, within};
-use crate::session::{Headers, PlanningTurn, bytes_of_tokens, follow_time_zone, type_name, with_schema};
+use crate::session::{Headers, PlanningTurn, bytes_of_plan, bytes_of_tokens, follow_time_zone, type_name, with_schema};
 use crate::shell::{Expanded, NotExpanded, Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
@@ -146,7 +146,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     host.allow_length(text)?;
     let digest = session.log_statement(text);
     // A mistake is placed within the turn: the text is taken apart again.
-    let turn = session.share.planning().await;
+    let turn = session.share.planning(text.len()).await;
     let planned = async {
         let parsed = parse(&turn, text, GenericDialect {})?;
         let headers = Headers::of(&parsed);
@@ -211,7 +211,7 @@ async fn planned(
     question: Question,
 ) -> Result<(SessionContext, Arc<dyn ExecutionPlan>), Failure> {
     let PlannedStatement { context, statement, typed, .. } = read(host, session, question).await?;
-    let turn = session.share.planning().await;
+    let turn = session.share.planning(bytes_of_plan(&statement.plan)).await;
     let planned = runnable(&turn, &context, statement.plan).await;
     let runnable = planned.map_err(|error| typed.placed(&turn, session.failure(&error)))?;
     drop(turn);
@@ -299,7 +299,7 @@ async fn pending(
     match Pending::plan_in(context, &host, &session, &statement, vec![Vec::new()]).await {
         Ok(pending) => Ok((Arc::new(pending), headers, zone)),
         Err(failure) => {
-            let turn = session.share.planning().await;
+            let turn = session.share.planning(typed.expanded.text.len()).await;
             Err(typed.placed(&turn, failure))
         }
     }

@@ -310,7 +310,7 @@ async fn complete(State(shared): Server, Extension(session): Own, body: Bytes) -
         let Some(connection) = own.connections().first() else { return Ok(json!({ "words": [] })) };
         let known = connection.known_searches().unwrap_or_default();
         let words = Words::of(&own.context, connection, known, Vec::new()).await;
-        let _turn = own.share.planning().await;
+        let _turn = own.share.planning(text.len()).await;
         let _room = memory::room(bytes_of_tokens(&text)).map_err(Failure::own)?;
         let (start, found) = words.complete(&before, &after);
         let found = found.iter().take(60).map(|word| json!([word.shown, word.chosen])).collect::<Vec<_>>();

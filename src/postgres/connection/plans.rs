@@ -146,7 +146,7 @@ impl Connection {
         }
         let own = Arc::clone(&session);
         let work = async move {
-            let _turn = own.share.planning().await;
+            let _turn = own.share.planning(text.len()).await;
             let _room = memory::room(bytes_of_tokens(&text)).map_err(Failure::own)?;
             read(&text).map_err(|error| own.failure(&error))
         };
@@ -178,7 +178,7 @@ impl Connection {
         let all = self.settings.all();
         let digest = session.log_statement(self.command_text.as_deref().unwrap_or(&sql));
         let planned = async move {
-            let turn = session.share.planning().await;
+            let turn = session.share.planning(sql.len()).await;
             let failed = |error| session.failure(&error);
             let mut parsed = match dialect::parsed(&turn, &sql) {
                 Ok(parsed) => parsed,
