@@ -71,7 +71,7 @@ mod tests {
             let profile = Profile::parse(&document.replacen(first, &value, 1), "sorted")?;
             let options = SortOptions { descending: false, nulls_first: false };
             let known = ["title", "id", "tags"].iter().find_map(|column| service_order(&profile, column, options));
-            Ok::<_, crate::Error>(known.map(|order| order.value))
+            Ok::<_, crate::error::Error>(known.map(|order| order.value))
         };
         let by = |column: &str, more: &str| {
             format!("{{ value = \"x\", column = \"{column}\", direction = \"asc\", nulls = \"last\"{more} }}")

@@ -220,7 +220,7 @@ fn name_of(key: &RequestKey) -> String {
     format!("{}?{key}", key.path())
 }
 
-/// What was read of a version of the catalog.
+/// Findings in a version of the catalog.
 #[derive(Debug, Default)]
 struct Cached {
     version: i64,
@@ -231,7 +231,7 @@ struct Cached {
 }
 
 impl Cached {
-    /// What is known of a version. That of others is dropped.
+    /// The findings in a version. Those in others are dropped.
     fn of(&mut self, version: i64) -> &mut Self {
         if self.version != version {
             *self = Self { version, ..Self::default() };
@@ -372,7 +372,7 @@ impl Store {
         Ok(regions)
     }
 
-    /// What was read of the catalog. Nobody waits for it while a catalog on a server answers.
+    /// Findings in the catalog. Nobody waits for it while a catalog on a server answers.
     fn cached(&self) -> MutexGuard<'_, Cached> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -355,7 +355,8 @@ fn imports_go_one_way() {
             let code = line.split("//").next().unwrap();
             // Such a path has another module than the one behind `crate::`.
             let up = above(code);
-            if code.contains("crate::{") || (up > 0 && up >= depth + usize::from(number >= own)) {
+            let root = !allowed.contains(&"*") && up > 0;
+            if code.contains("crate::{") || (root && up >= depth + usize::from(number >= own)) {
                 wrong.push(format!("{}:{}: write `crate::` and the module", relative.display(), number + 1));
             }
             let name = |path: &str| path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
@@ -530,7 +531,8 @@ fn servers_plan_with_turns() {
             of_engine.insert(name);
         }
     }
-    let expected = ["embedded.rs", "session/planning_turn.rs", "session/statement.rs", "shell/run.rs"];
+    let expected =
+        ["embedded.rs", "session/condition.rs", "session/planning_turn.rs", "session/statement.rs", "shell/run.rs"];
     assert_eq!(unbounded.into_iter().collect::<Vec<_>>(), expected);
     let expected = [
         "host/planner.rs",

@@ -30,7 +30,7 @@ pub(super) struct Deletes {
     written: HashMap<Unnamed, DataFile>,
     /// Those of them that the transaction names, with their lengths.
     named: RefCell<Vec<(PathBuf, u64)>>,
-    /// What the transaction needs beside them.
+    /// Those that the transaction needs beside them.
     lacking: RefCell<Vec<Unnamed>>,
     /// Set if the transaction writes what it needs, because other writers have changed it again and again.
     at_once: bool,
