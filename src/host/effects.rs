@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, DropTable, DropView, LogicalPlan};
 use futures::TryStreamExt;
 use tokio::time::{Instant, timeout_at};
 
@@ -87,6 +87,13 @@ pub(crate) fn reset_settings(session: &Session) -> Result<(), Failure> {
 async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u64) -> Result<()> {
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = plan {
         return create(session, table, metrics, most).await;
+    }
+    // The engine would say that there is no such table: it drops tables of the session only.
+    if let LogicalPlan::Ddl(
+        DdlStatement::DropTable(DropTable { name, .. }) | DdlStatement::DropView(DropView { name, .. }),
+    ) = &plan
+    {
+        refuse_table(&session.context, name.clone(), name.table()).await?;
     }
     let held = match &plan {
         // The plan and the text of a view are kept as long as the session.

@@ -309,6 +309,8 @@ impl Sessions {
             None => self.principal(credentials, caller).await?,
         };
         let token = format!("{TOKEN}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
+        let share = self.share(&principal)?;
+        let _turn = share.opening().await;
         let session = self.make(&principal)?;
         let session = self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
         if session.is_proven() {
@@ -347,6 +349,11 @@ impl Sessions {
             return Ok(session);
         }
         let principal = self.principal(&credentials, caller).await?;
+        if let Some(session) = self.opened(&Found::Peer(Arc::clone(&principal.name), peer)) {
+            return Ok(session);
+        }
+        let share = self.share(&principal)?;
+        let _turn = share.opening().await;
         self.of_principal(&principal, peer)
     }
 
@@ -356,16 +363,8 @@ impl Sessions {
     /// RESOURCE_EXHAUSTED if there are too many sessions.
     pub(crate) fn of_principal(&self, principal: &Principal, peer: Option<Peer>) -> Result<Arc<Session>, Failure> {
         let found = Found::Peer(Arc::clone(&principal.name), peer);
-        {
-            let mut open = self.open();
-            match open.get(&found) {
-                Some(session) if self.has_expired(session) => drop(open.remove(&found)),
-                Some(session) => {
-                    session.touch();
-                    return Ok(Arc::clone(session));
-                }
-                None => {}
-            }
+        if let Some(session) = self.opened(&found) {
+            return Ok(session);
         }
         let session = self.make(principal)?;
         let open = self.insert(found, Arc::clone(&session))?;
@@ -374,6 +373,22 @@ impl Sessions {
             log_login(principal);
         }
         Ok(open)
+    }
+
+    /// The open session, unless it has expired.
+    fn opened(&self, found: &Found) -> Option<Arc<Session>> {
+        let mut open = self.open();
+        match open.get(found) {
+            Some(session) if self.has_expired(session) => {
+                open.remove(found);
+                None
+            }
+            Some(session) => {
+                session.touch();
+                Some(Arc::clone(session))
+            }
+            None => None,
+        }
     }
 
     /// Authentication of clients.
@@ -449,13 +464,27 @@ impl Sessions {
         principal.map_err(|rejection| self.rejected(rejection))
     }
 
+    /// Makes a session, if there is room for one: making it takes milliseconds of a thread that others need.
     fn make(&self, principal: &Principal) -> Result<Arc<Session>, Failure> {
-        let session = self.try_make(principal);
+        self.evicted(&self.open(), &principal.name)?;
+        self.try_make(principal).map(Arc::new).map_err(|error| self.failed(principal, &error))
+    }
+
+    fn share(&self, principal: &Principal) -> Result<Arc<Share>, Failure> {
+        let share = match principal.key {
+            None => self.shares.of(&principal.name),
+            Some(_) => self.shares.of_stranger(&principal.name),
+        };
+        share.map_err(|error| self.failed(principal, &error))
+    }
+
+    /// An error without a key.
+    fn failed(&self, principal: &Principal, error: &DataFusionError) -> Failure {
         let redact = |text: &str| match &principal.key {
             Some(key) => key.redact(text),
             None => Client::redact_all(self.connections().iter().map(|connection| connection.client()), text),
         };
-        session.map(Arc::new).map_err(|error| Failure::of(&error, KeyOwner::Client, redact))
+        Failure::of(error, KeyOwner::Client, redact)
     }
 
     fn try_make(&self, principal: &Principal) -> DataFusionResult<Session> {
@@ -522,54 +551,63 @@ impl Sessions {
 
     fn insert(&self, found: Found, session: Arc<Session>) -> Result<Arc<Session>, Failure> {
         let mut open = self.open();
-        let name = Arc::clone(&session.principal.name);
-        if !matches!(self.auth, Auth::None) {
-            self.make_room(&mut open, self.limits.sessions_per_principal, &name, Some(&name))?;
+        for evicted in self.evicted(&open, &session.principal.name)? {
+            open.remove(&evicted);
         }
-        self.make_room(&mut open, self.limits.sessions, &name, None)?;
         // The first two calls of a connection may arrive concurrently.
         Ok(Arc::clone(open.entry(found).or_insert(session)))
     }
 
-    /// Evicts an idle session at a limit of all sessions, or of those of a principal: one with unverified credentials first, then
-    /// the one that was idle longest. Of those that were used a moment ago, one of the principal with the most sessions goes, if
-    /// these are more than the newcomer has.
-    fn make_room(
-        &self,
-        open: &mut HashMap<Found, Arc<Session>>,
-        most: usize,
-        newcomer: &str,
-        of: Option<&str>,
-    ) -> Result<(), Failure> {
-        let counted = || open.iter().filter(|(_, session)| of.is_none_or(|name| *session.principal.name == *name));
-        if counted().count() < most {
-            return Ok(());
+    /// Sessions that make room for one of a newcomer: at the limit of all sessions, and at that of a principal.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there are none.
+    fn evicted(&self, open: &HashMap<Found, Arc<Session>>, newcomer: &str) -> Result<Vec<Found>, Failure> {
+        let mut evicted = Vec::new();
+        if !matches!(self.auth, Auth::None) {
+            evicted.extend(evicted_at(open, self.limits.sessions_per_principal, newcomer, Some(newcomer))?);
         }
-        let mut numbers: HashMap<&str, usize> = HashMap::new();
-        open.values().for_each(|session| *numbers.entry(&session.principal.name).or_default() += 1);
-        let number = |name: &str| numbers.get(name).copied().unwrap_or_default();
-        let own = number(newcomer) + 1;
-        let idle = counted().filter_map(|(found, session)| {
-            let (unproven, time) = (!session.is_proven(), session.idle()?);
-            let rested = unproven || time >= RECENT;
-            let number = if rested { usize::MAX } else { number(&session.principal.name) };
-            (number > own).then(|| (number, unproven, time, found.clone()))
-        });
-        match idle.max_by_key(|(number, unproven, time, _)| (*number, *unproven, *time)) {
-            Some((.., found)) => {
-                open.remove(&found);
-                Ok(())
-            }
-            None => {
-                let whose = of.unwrap_or("the server");
-                let line = format!("too many sessions: {whose} is limited to {most}; close some, or try again later");
-                Err(Failure::new(Code::ResourceExhausted, line))
-            }
-        }
+        // One less is open then.
+        let most = self.limits.sessions + evicted.len();
+        evicted.extend(evicted_at(open, most, newcomer, None)?);
+        Ok(evicted)
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<Found, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The session that is evicted at a limit of all sessions, or of those of a principal: one with unverified credentials first, then
+/// the one that was idle longest. Of those that were used a moment ago, one of the principal with the most sessions goes, if
+/// these are more than the newcomer has. `None` below the limit.
+fn evicted_at(
+    open: &HashMap<Found, Arc<Session>>,
+    most: usize,
+    newcomer: &str,
+    of: Option<&str>,
+) -> Result<Option<Found>, Failure> {
+    let counted = || open.iter().filter(|(_, session)| of.is_none_or(|name| *session.principal.name == *name));
+    if counted().count() < most {
+        return Ok(None);
+    }
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    open.values().for_each(|session| *numbers.entry(&session.principal.name).or_default() += 1);
+    let number = |name: &str| numbers.get(name).copied().unwrap_or_default();
+    let own = number(newcomer) + 1;
+    let idle = counted().filter_map(|(found, session)| {
+        let (unproven, time) = (!session.is_proven(), session.idle()?);
+        let rested = unproven || time >= RECENT;
+        let number = if rested { usize::MAX } else { number(&session.principal.name) };
+        (number > own).then(|| (number, unproven, time, found.clone()))
+    });
+    match idle.max_by_key(|(number, unproven, time, _)| (*number, *unproven, *time)) {
+        Some((.., found)) => Ok(Some(found)),
+        None => {
+            let whose = of.unwrap_or("the server");
+            let line = format!("too many sessions: {whose} is limited to {most}; close some, or try again later");
+            Err(Failure::new(Code::ResourceExhausted, line))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::failure::Failure;
 use crate::error::{Error, ErrorKind, Result};
@@ -50,6 +50,8 @@ pub(crate) struct Share {
     /// The engine's environment of the user's statements: operators reserve their memory in its pool.
     pub(crate) runtime: Arc<RuntimeEnv>,
     turns: PlanningTurns,
+    /// For a session that is made.
+    opening: Semaphore,
 }
 
 /// Turns for planning. A turn that ends belongs to nobody until a task that runs takes it. If it were handed to a waiting task, it
@@ -132,7 +134,7 @@ impl Shares {
         // None of them yet. The semaphore is never closed.
         let nothing = || Arc::clone(&self.strangers).try_acquire_many_owned(0).ok();
         let of_strangers = Mutex::new(if is_known { None } else { nothing() });
-        let share = Arc::new(Share { unread, kib, kept, of_strangers, runtime, turns });
+        let share = Arc::new(Share { unread, kib, kept, of_strangers, runtime, turns, opening: Semaphore::new(1) });
         users.insert(Arc::clone(user), Arc::downgrade(&share));
         Ok(share)
     }
@@ -167,6 +169,12 @@ impl Share {
                 None => next.await,
             }
         }
+    }
+
+    /// Waits until the user may open another session: one is made at a time, so that calls of others come between them.
+    pub(crate) async fn opening(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.opening.acquire().await.ok()
     }
 
     /// Notes that the service has accepted the user's key: the limit of all users without such a key no longer applies.
