@@ -105,7 +105,7 @@ impl Dialogue {
                     label.parse::<u16>().is_ok() && window.units.iter().any(|(_, template)| template == "{n}");
                 let hours = self.found.lasting(reply, known, newest).filter(|_| !general)?;
                 window.names.push((label.to_owned(), hours));
-                Some(format!("duration={label} covers {hours} h"))
+                Some(format!("duration={label} reaches back {hours} h at least"))
             }
         }
     }
