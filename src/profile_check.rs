@@ -19,7 +19,7 @@ use datafusion::prelude::SessionContext;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, describe};
 use crate::numbers::counted;
-use crate::profile::{Direction, SortValue};
+use crate::profile::{Direction, Period, Profile, SortValue};
 use crate::session::{literal, session};
 
 /// Compares the profile of a connection with its service. `say` gets each comparison as soon as it is made: its name, and what
@@ -58,7 +58,7 @@ pub async fn compare(
     let is_sorted = profile.sort.values.iter().any(|sort| newest(&sort));
     let names: Vec<String> = profile.window.names.keys().filter(|_| is_sorted).take(NAMES).cloned().collect();
     for (what, result) in [
-        ("periods", periods_agree(&context, &names, of, time.as_deref()).await),
+        ("periods", periods_agree(&context, connection, &names, of, time.as_deref()).await),
         ("counts", counts_agree(&context, of, time.as_deref()).await),
         ("windows", parts_agree(&context, of, time.as_deref()).await),
         // The last one: it may set the zone of the session.
@@ -80,26 +80,91 @@ const NAMES: usize = 6;
 /// A comparison of two counts: what agrees, or what does not. `None`: there was nothing to compare.
 type Compared = Result<Option<std::result::Result<String, String>>>;
 
-/// Compares the newest mentions of named periods. All of them end now, so their newest mentions are the same, but for a period
-/// that has none.
-async fn periods_agree(context: &SessionContext, names: &[String], aid: &str, time: Option<&str>) -> Compared {
+/// Compares the newest mentions of named periods with each other, with those of a search without a period, and with those of the last
+/// day. Named periods end now, so none of them lacks the newest mention, but for a period that has none.
+async fn periods_agree(
+    context: &SessionContext,
+    connection: &Arc<Connection>,
+    names: &[String],
+    aid: &str,
+    time: Option<&str>,
+) -> Compared {
     /// Time in which mentions may arrive between two queries.
     const MEANWHILE: TimeDelta = TimeDelta::minutes(10);
-    let Some(time) = time.filter(|_| names.len() > 1) else { return Ok(None) };
-    let mut newest: Vec<(&String, DateTime<Utc>)> = Vec::new();
+    let (Some(time), Some(first)) = (time, names.first()) else { return Ok(None) };
+    let mut newest: Vec<(String, DateTime<Utc>)> = Vec::new();
     for name in names {
-        let period = literal(name);
-        let query = format!("SELECT max(\"{time}\") FROM mentions WHERE aid = {aid} AND duration = {period}");
-        newest.extend(instant(context, &query).await?.map(|at| (name, at)));
+        let at = instant(context, &newest_of(name, aid, time)).await?;
+        newest.extend(at.map(|at| (format!("`{name}`"), at)));
     }
-    let last = newest.iter().max_by_key(|(_, at)| *at);
-    Ok(last.map(|(last, end)| match newest.iter().find(|(_, at)| *end - *at > MEANWHILE) {
-        None => Ok(format!("{} named periods have the same newest mention", newest.len())),
-        Some((name, at)) => Err(format!(
-            "the newest mention of `{name}` is of {at}, that of `{last}` of {end}; remove names of periods that do not end now from \
+    let others = newest_of_others(connection, first, aid, time).await?;
+    let Some((last, end)) = newest.iter().chain(&others).max_by_key(|(_, at)| *at) else { return Ok(None) };
+    Ok(match newest.iter().find(|(_, at)| *end - *at > MEANWHILE) {
+        None if newest.len() + others.len() < 2 => None,
+        None if newest.len() == 1 => Some(Ok("1 named period has the newest mention".to_owned())),
+        None => Some(Ok(format!("{} named periods have the same newest mention", newest.len()))),
+        Some((name, at)) => Some(Err(format!(
+            "the newest mention of {name} is of {at}, that of {last} of {end}; remove names of periods that do not end now from \
              [window] names"
-        )),
-    }))
+        ))),
+    })
+}
+
+/// The query of the newest mention of a period.
+fn newest_of(period: &str, aid: &str, time: &str) -> String {
+    let period = literal(period);
+    format!("SELECT max(\"{time}\") FROM mentions WHERE aid = {aid} AND duration = {period}")
+}
+
+/// The newest mentions of a search without a period, and of periods of the last day that the service may have. Those that it refuses are
+/// left out. `name`: the name of a period.
+async fn newest_of_others(
+    connection: &Arc<Connection>,
+    name: &str,
+    aid: &str,
+    time: &str,
+) -> Result<Vec<(String, DateTime<Utc>)>> {
+    let mut found = Vec::new();
+    let mut profile = Profile::clone(connection.profile());
+    let days = ["today", "last 24 hours"].map(|words| written_like(name, words));
+    for day in &days {
+        if let Ok(length) = Period::try_from("24h".to_owned()) {
+            profile.window.names.entry(day.clone()).or_insert(length);
+        }
+    }
+    let context = session(&connection.with_profile(profile))?;
+    for day in &days {
+        if let Ok(Some(at)) = instant(&context, &newest_of(day, aid, time)).await {
+            found.push((format!("`{day}`"), at));
+        }
+    }
+    let mut profile = Profile::clone(connection.profile());
+    let window = &mut profile.window;
+    (window.parameter, window.absolute, window.separate) = (None, None, None);
+    window.relative.clear();
+    window.names.clear();
+    "service_default".clone_into(&mut window.default);
+    let context = session(&connection.with_profile(profile))?;
+    let query = format!("SELECT max(\"{time}\") FROM mentions WHERE aid = {aid}");
+    if let Ok(Some(at)) = instant(&context, &query).await {
+        found.push(("a search without a period".to_owned(), at));
+    }
+    Ok(found)
+}
+
+/// Words as the name of a period has them: `last_24_hours`, `LAST_24_HOURS`, `last-24-hours`, `Last24Hours`.
+fn written_like(name: &str, words: &str) -> String {
+    if name.contains(' ') {
+        words.to_owned()
+    } else if name.contains('-') {
+        words.replace(' ', "-")
+    } else if !name.contains(char::is_lowercase) {
+        words.to_uppercase().replace(' ', "_")
+    } else if name.starts_with(char::is_uppercase) {
+        words.split(' ').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
+    } else {
+        words.replace(' ', "_")
+    }
 }
 
 /// Counts the mentions of two days by the overview and by reading them. The session does not count by the overview afterwards.
@@ -200,4 +265,16 @@ async fn number(context: &SessionContext, sql: &str) -> Result<i64> {
     let batches = context.sql(sql).await?.collect().await?;
     let first = batches.iter().find(|batch| batch.num_rows() > 0);
     Ok(first.map_or(0, |batch| batch.column(0).as_primitive::<Int64Type>().value(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_of_the_last_day_are_written_like_other_names() {
+        let names = ["last_7_days", "LAST_7_DAYS", "last-7-days", "Last7Days", "last 7 days"];
+        let written = names.map(|name| written_like(name, "last 24 hours"));
+        assert_eq!(written, ["last_24_hours", "LAST_24_HOURS", "last-24-hours", "Last24Hours", "last 24 hours"]);
+    }
 }

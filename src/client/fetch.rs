@@ -155,6 +155,32 @@ impl Client {
         })
     }
 
+    /// A client of the same service, with its limits, that sends requests by another profile.
+    pub(crate) fn with_profile(&self, profile: Profile) -> Self {
+        Self {
+            base_url: self.base_url.clone(),
+            shown_as: self.shown_as.clone(),
+            log: RequestLog::new(self.key.clone()),
+            key: self.key.clone(),
+            profile: Arc::new(profile),
+            source: Arc::clone(&self.source),
+            limiter: Arc::clone(&self.limiter),
+            ledger: self.ledger.clone(),
+            breaker: Arc::clone(&self.breaker),
+            skew: AtomicI64::new(self.skew.load(Ordering::Relaxed)),
+            tells_time: AtomicBool::new(self.tells_time.load(Ordering::Relaxed)),
+            retry: self.retry,
+            clock: self.clock.clone(),
+            in_flight: SingleFlight::default(),
+            totals: Totals::default(),
+            estimates: None,
+            refused_size: AtomicU64::new(0),
+            rounds_offsets: AtomicBool::new(false),
+            overview_alone: AtomicBool::new(false),
+            requests: self.requests.clone(),
+        }
+    }
+
     /// Makes all further requests run on the caller's runtime, whichever one their queries run on.
     #[cfg(feature = "host")]
     pub(crate) fn requests_run_here(&self) {

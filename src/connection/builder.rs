@@ -247,6 +247,32 @@ impl ConnectionBuilder {
     }
 }
 
+impl Connection {
+    /// A connection to the same service by another profile, without a store.
+    pub(crate) fn with_profile(&self, profile: Profile) -> Arc<Self> {
+        let (running, foreign_runs, fields, searches, fan_out, proven_values, combined, seen_values) =
+            Default::default();
+        Arc::new(Self {
+            client: Arc::new(self.client.with_profile(profile)),
+            clock: self.clock.clone(),
+            running,
+            foreign_runs,
+            fields,
+            searches,
+            fan_out,
+            proven_values,
+            combined,
+            seen_values,
+            #[cfg(feature = "store")]
+            store: None,
+            #[cfg(feature = "store")]
+            unopened: None,
+            #[cfg(feature = "store")]
+            conditions: Mutex::default(),
+        })
+    }
+}
+
 /// Returns the profile with columns of mentions for the instants at which they were read, and at which the store first saw them.
 #[cfg(feature = "store")]
 fn with_times_of_reads(mut profile: Profile) -> Profile {

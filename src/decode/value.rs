@@ -12,7 +12,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::json::{Json, Raw};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{ColumnSpec, ColumnType, Instant, Zone, completed_instant, instant_by};
+use crate::profile::{ColumnSpec, ColumnType, Instant, Zone, completed_instant, instant_by, message_instant};
 
 /// A column of a page, before its values are known.
 #[derive(Debug)]
@@ -440,6 +440,9 @@ fn any_instant(text: &str) -> Option<Instant> {
         #[expect(clippy::cast_possible_truncation, reason = "within the range of plausible instants, rounded")]
         return (seconds.abs() < 1e11).then_some(Instant::Zoned(micros.round() as i64));
     }
+    if let Some(micros) = message_instant(text) {
+        return Some(Instant::Zoned(micros));
+    }
     let text = &*completed_instant(text);
     let micros = string_to_datetime(&Utc, text).ok()?.timestamp_micros();
     Some(match text.get(10..) {
@@ -678,6 +681,15 @@ mod tests {
         assert_eq!(values[..6], [Some(at); 6]);
         assert_eq!(values[6..], [Some(at + 500_000), None]);
         assert_eq!(fits[7], Fit::Conflict);
+        let raws = [
+            "\"2026-11-20T10:00:00Z\"",
+            "\"2026-11-20 10:00:00 UTC\"",
+            "\"Fri, 20 Nov 2026 10:00:00 GMT\"",
+            "\"20 Nov 2026 05:00 EST\"",
+        ];
+        let (array, fits) = built(ColumnType::Timestamp, &raws);
+        let values: Vec<_> = array.as_primitive::<TimestampMicrosecondType>().iter().collect();
+        assert!(values[0].is_some() && values.iter().all(|value| *value == values[0]), "{values:?} {fits:?}");
         // Values that not every format can represent.
         let raws = [
             "9223372036854775807",

@@ -585,6 +585,7 @@ impl Driver {
             scan.pages.fetch_add(1, Ordering::Relaxed);
             self.counters.page(scan, &page);
             self.note_doubt(&request.plan, &page);
+            self.note_inexact(&request.plan, &page);
             self.note_total(&request.plan, &page);
             yield converter.finish(&page.batch)?;
         };
@@ -595,6 +596,21 @@ impl Driver {
     pub(super) fn note_doubt(&self, plan: &RequestPlan, page: &Decoded) {
         if let Some(doubt) = &page.doubt {
             self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), shortened(doubt.clone()));
+        }
+    }
+
+    /// Notes a total of `overview` that its response does not call exact.
+    fn note_inexact(&self, plan: &RequestPlan, page: &Decoded) {
+        /// The column of a profile without `[counts]`.
+        const TOTAL: &str = "total_mentions";
+        let ScanConfig { connection, spec, .. } = self.config.as_ref();
+        let total = connection.profile().counts.as_ref().map_or(TOTAL, |counts| counts.total.as_str());
+        if spec.kind == TableKind::Overview
+            && page.batch.column_by_name(total).is_some()
+            && let Some(said) = &page.inexact
+        {
+            let note = format!("{total} need not be the number of mentions: in the response, {said}");
+            connection.client().log().note(&self.query.budget, plan.aid.clone(), shortened(note));
         }
     }
 

@@ -34,6 +34,7 @@
 //!            aggregate_pushdown   counts of mentions from the overview, smallest and largest from a first row
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
 //!            misread_templates   notes on templates that write the month for minutes
+//!            texts_of_times   notes on comparisons of times that are texts
 //!            explained_defects   EXPLAIN names the defects of the engine that a statement would meet
 //! physical   sound_properties   hides properties that the engine derives incorrectly
 //!            offset_order       keeps the sort below an OFFSET, until sorts are planned
@@ -101,6 +102,7 @@ mod sound_properties;
 mod sound_pruning;
 mod sound_statistics;
 mod subqueries;
+mod texts_of_times;
 mod time_literals;
 mod unknown_lists;
 mod unnested_keys;

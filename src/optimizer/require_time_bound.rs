@@ -31,6 +31,7 @@ use futures::future::BoxFuture;
 
 use super::explained_defects::with_defects;
 use super::misread_templates::misread_templates;
+use super::texts_of_times::texts_of_times;
 use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind, Place};
 use crate::exec::FetchExec;
@@ -81,10 +82,10 @@ impl RequireTimeBound {
                 Some(planner) => planner.create_physical_plan(plan, state).await?,
                 None => DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?,
             };
-            let templates = misread_templates(plan)?;
+            let whole: Vec<String> = misread_templates(plan)?.into_iter().chain(texts_of_times(plan)?).collect();
             physical.apply(|node| {
                 if let Some(scan) = node.downcast_ref::<FetchExec>() {
-                    templates.iter().for_each(|note| scan.note(note.clone()));
+                    whole.iter().for_each(|note| scan.note(note.clone()));
                     let own = notes.iter().filter(|(table, _)| *table.name == *scan.table());
                     let own = own.filter(|_| scan.default_window().is_some());
                     own.for_each(|(_, note)| scan.note(note.clone()));

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::observations::{Findings, Form, MentionsParameter};
+use super::shape::Type;
 
 /// A capability of the probed service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,13 +105,14 @@ fn how_counted(found: &Findings) -> &'static str {
 
 /// Required profile sections that could not be determined.
 pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
+    let time = found.columns.kind("published_at");
     let holes = [
         ("tables.saved_searches", found.lists.is_empty()),
         ("search", found.aid_ignored),
         ("mentions", found.asked.is_none()),
         ("offset", found.has_first_page_only()),
         ("page", found.size_is_refused),
-        ("tables.mentions", found.asked.is_some() && found.columns.path("published_at").is_none()),
+        ("tables.mentions", found.asked.is_some() && time != Some(Type::Timestamp)),
         ("tables.mentions", !found.unknown_times.is_empty()),
         ("window", found.window.widest.is_none() && !found.window.is_of_instants()),
         ("tables.overview", found.overview.is_none()),

@@ -166,6 +166,7 @@ impl Dialogue {
              as documented by the service",
         );
         self.look_at_mentions();
+        self.tell_unread_times();
         let records: Vec<&Value> = self.samples.iter().collect();
         if self.found.mentions.is_some() {
             let untyped: Vec<String> = self.found.columns.untyped.iter().map(|path| pointer(path)).collect();

@@ -465,7 +465,7 @@ fn mention_column(found: &Findings, name: &str, path: &Path, kind: Type) -> Stri
             format!("[{}]", [zone].into_iter().chain(others).collect::<Vec<_>>().join(", "))
         }
     });
-    let zone = zone.or_else(|| found.unknown_times.contains(path).then(|| quoted(UNKNOWN_ZONE)));
+    let zone = zone.or_else(|| found.is_text_of_time(path).then(|| quoted(UNKNOWN_ZONE)));
     let line = match zone {
         Some(zone) => line.replace(" },", &format!(", zone = {zone} }},")),
         None => line,
@@ -489,9 +489,9 @@ fn located(found: &Findings, path: &Path) -> Path {
     at.map_or(path.clone(), |at| std::iter::once(at.to_string()).chain(path.iter().skip(1).cloned()).collect())
 }
 
-/// The type of a field: times of an unknown zone are texts.
+/// The type of a field: times of an unknown zone or form are texts.
 fn known(found: &Findings, path: &Path, kind: Type) -> Type {
-    if found.unknown_times.contains(path) { Type::Utf8 } else { kind }
+    if found.is_text_of_time(path) { Type::Utf8 } else { kind }
 }
 
 /// The type of a column of mentions.

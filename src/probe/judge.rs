@@ -26,11 +26,13 @@ impl Dialogue {
         for (tried, reply) in &effective {
             notes.extend(self.add_period(&mut window, tried, reply, newest));
         }
-        for (_, outcome) in &periods.done {
+        for (tried, outcome) in &periods.done {
             if let Outcome::Refused(text) = outcome
                 && text.contains("longer")
             {
-                window.longest = number_in(text, None);
+                // A refusal may repeat the days that were requested.
+                let asked = tried.hours().and_then(|hours| u64::try_from(hours / 24).ok());
+                window.longest = number_in(text, asked);
                 notes.extend(window.longest.map(|days| format!("an error names {days} days as the longest window")));
             }
         }
@@ -105,7 +107,7 @@ impl Dialogue {
                     label.parse::<u16>().is_ok() && window.units.iter().any(|(_, template)| template == "{n}");
                 let hours = self.found.lasting(reply, known, newest).filter(|_| !general)?;
                 window.names.push((label.to_owned(), hours));
-                Some(format!("duration={label} covers {hours} h"))
+                Some(format!("duration={label} reaches back {hours} h at least"))
             }
         }
     }

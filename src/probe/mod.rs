@@ -5,6 +5,7 @@
 //!     │                                            ─▶ timeline_days ─▶ observations ─▶ document, report
 //!     │                    effects, numbers, roles, overview: coverage of a response, its counts, the meaning of its fields
 //!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
+//!     │                    ends_now: periods that have a name and end now; unread_times: times in unknown forms
 //!     └▶ asker ─▶ service or recording
 //!                          shape, vocabulary, names, zones: structure of responses, names of parameters, clocks
 //! ```
@@ -23,6 +24,7 @@ mod candidates;
 mod dialogue;
 mod document;
 mod effects;
+mod ends_now;
 mod facts;
 mod filters;
 mod judge;
@@ -44,6 +46,7 @@ mod saved_search;
 mod scheduler;
 mod shape;
 mod timeline_days;
+mod unread_times;
 mod vocabulary;
 mod window_ends;
 mod zone_of_times;

@@ -35,6 +35,8 @@ pub(super) struct Findings {
     pub(super) other_time_zones: Vec<Clock>,
     /// Fields with times of mentions that are written without a zone, if their zone is not known.
     pub(super) unknown_times: Vec<Path>,
+    /// Fields with times of mentions in a form that is not understood.
+    pub(super) unread_times: Vec<Path>,
     /// The zone that the list of saved searches or a person names, and true for a person.
     pub(super) named_zone: Option<Clock>,
     pub(super) zone_is_stated: bool,
@@ -344,9 +346,14 @@ impl Findings {
         named.or(one)
     }
 
-    /// Sort orders that the profile has. Times of an unknown zone are texts, whose order is another one.
+    /// True for times of mentions that are texts, because their zone or their form is not known.
+    pub(super) fn is_text_of_time(&self, path: &Path) -> bool {
+        self.unknown_times.contains(path) || self.unread_times.contains(path)
+    }
+
+    /// Sort orders that the profile has. Times of an unknown zone or form are texts, whose order is another one.
     pub(super) fn usable_sorts(&self) -> impl Iterator<Item = &Sort> {
-        let is_unknown = |name: &str| self.columns.path(name).is_some_and(|path| self.unknown_times.contains(path));
+        let is_unknown = |name: &str| self.columns.path(name).is_some_and(|path| self.is_text_of_time(path));
         self.sorts.iter().filter(move |sort| !is_unknown(&sort.column))
     }
 

@@ -8,7 +8,7 @@ use super::candidates::{DURATION, OFFSET, SIZE, SORT, pair};
 use super::dialogue::{Dialogue, LOOK, TRIAL};
 use super::effects::HOUR;
 use super::observations::{Depth, NoOffset, Offset, PageFinding, Seen};
-use super::scheduler::number_in;
+use super::scheduler::{number_in, numbers_in};
 use super::shape::{Path, number};
 use super::{vocabulary, zones};
 use crate::error::Result;
@@ -148,10 +148,8 @@ impl Dialogue {
             return self.page_seen("a request for a larger page was refused because of another parameter");
         }
         let what = if is_refused { "was refused" } else { "returned no mentions" };
-        let hint = number_in(&reply.message(), Some(HUGE));
+        let (hint, bounds) = self.page_bounds(&reply.message(), HUGE);
         self.refusals.push(reply);
-        let hint = self.known.facts.most(SIZE).or(hint);
-        let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();
         for max in bounds {
             // The remaining requests are reserved for the depth, so the service's own figure is used.
             let asked = if self.asker.left() <= 3 { None } else { self.ids(first, max).await? };
@@ -172,6 +170,27 @@ impl Dialogue {
         let told = accepted && hint.is_some_and(|bound| bound == LOOK);
         let how = if accepted { "was accepted" } else { "is assumed" };
         self.page_is(LOOK, told, format!("dataSize={HUGE} {what}, {LOOK} {how}"))
+    }
+
+    /// The largest page size that a person states or the refusal of a larger one names, and the sizes to try. A page that came shows
+    /// that smaller ones are not the largest.
+    fn page_bounds(&self, refusal: &str, refused: u64) -> (Option<u64>, Vec<u64>) {
+        /// Numbers of a refusal that are tried.
+        const NAMED: usize = 3;
+        let received = self.seen.iter().map(|seen| self.found.rows(&seen.reply).len() as u64).max().unwrap_or_default();
+        let mut named: Vec<u64> =
+            numbers_in(refusal, Some(refused)).filter(|size| *size >= received).take(NAMED).collect();
+        named.sort_unstable_by(|a, b| b.cmp(a));
+        let first = number_in(refusal, Some(refused)).filter(|size| *size >= received);
+        let hint = self.known.facts.most(SIZE).or(first).or(named.last().copied());
+        let usual = vocabulary::PAGE_BOUNDS.iter().copied().filter(|size| *size >= received);
+        let mut bounds: Vec<u64> = Vec::new();
+        for size in hint.into_iter().chain(named).chain(usual) {
+            if !bounds.contains(&size) {
+                bounds.push(size);
+            }
+        }
+        (hint, bounds)
     }
 
     /// Takes the largest page size. `is_seen`: responses show it.
@@ -288,7 +307,9 @@ impl Dialogue {
             (true, _) => "bad_request",
         };
         // A limit named in the refusal comes first.
-        let told = number_in(&reply.message(), Some(total)).filter(|_| reply.is_refusal());
+        let message = reply.message();
+        let told = numbers_in(&message, Some(total)).find(|rows| *rows < total && *rows >= page.max);
+        let told = told.filter(|_| reply.is_refusal());
         let usual = vocabulary::DEPTHS.iter().rev().copied();
         for rows in told.into_iter().chain(usual).filter(|rows| *rows < total && *rows >= page.max) {
             let (from, size) = match offset.pages {
@@ -371,6 +392,30 @@ mod tests {
             (vec![(13, 8), (20, 8)], None),
         ];
         crate::cases::each(cases, |(pages, idle)| assert_eq!(paged(&pages).idle_size(), idle));
+    }
+
+    #[test]
+    fn the_largest_page_is_not_smaller_than_one_that_came() {
+        let dialogue = paged(&[(13, 13), (20, 20)]);
+        let cases = [
+            "dataSize must be between 1 and 30",
+            "dataSize wa 1 kara 30 made",
+            "dataSize: Werte von 1 bis 30",
+            "dataSize : entre 1 et 30",
+            "dataSize: range [1, 30]",
+            "dataSize: 1 <= n <= 30",
+            "page too large (plan: Pro 5, limit 30)",
+            "dataSize: got 100000, limit is 30",
+        ];
+        crate::cases::each(cases, |refusal| {
+            let (hint, bounds) = dialogue.page_bounds(refusal, 100_000);
+            assert_eq!((hint, bounds.first()), (Some(30), Some(&30)), "{refusal}");
+            assert!(bounds.iter().all(|size| *size >= 20), "{refusal}: {bounds:?}");
+        });
+        // A number with a separator, and none.
+        for refusal in ["at most 1,000", "too large"] {
+            assert_eq!(dialogue.page_bounds(refusal, 100_000).0, None, "{refusal}");
+        }
     }
 
     #[test]

@@ -298,8 +298,25 @@ pub(super) fn values(message: &str) -> Vec<String> {
 /// The longest list of a message: `Must be one of a, b, c. For other periods use since and until.`
 fn values_of(message: &str) -> Vec<String> {
     let whole = listed_in(message);
-    let sentences = message.split(". ").map(listed_in);
+    let sentences = sentences(message).into_iter().map(listed_in);
     sentences.filter(|list| list.len() > whole.len()).max_by_key(Vec::len).unwrap_or(whole)
+}
+
+/// The sentences of a text. An abbreviation such as `e.g.` does not end one.
+fn sentences(text: &str) -> Vec<&str> {
+    let (mut found, mut start) = (Vec::new(), 0);
+    for (at, _) in text.match_indices(". ") {
+        let word = text[start..at].rsplit(|c: char| c.is_whitespace() || "(,;:".contains(c)).next().unwrap_or_default();
+        let is_short = |part: &str| (1..3).contains(&part.chars().count()) && part.chars().all(char::is_alphabetic);
+        let is_initial = word.chars().count() == 1 && text[at + 2..].chars().nth(1) == Some('.');
+        let is_abbreviation = (word.contains('.') && word.split('.').all(is_short)) || is_initial;
+        if !is_abbreviation {
+            found.push(&text[start..at]);
+            start = at + 2;
+        }
+    }
+    found.push(&text[start..]);
+    found
 }
 
 fn listed_in(message: &str) -> Vec<String> {
@@ -334,7 +351,7 @@ fn listed_in(message: &str) -> Vec<String> {
     let announced = ANNOUNCE.iter().filter_map(|word| word_at(message, word)).max();
     let vague = VAGUE.iter().filter_map(|word| word_at(message, word)).max();
     if let Some(start) = vague.filter(|_| announced.is_none()) {
-        let tail = message[start..].split(". ").next().unwrap_or_default();
+        let tail = sentences(&message[start..]).first().copied().unwrap_or_default();
         let tail = example_words(tail).map_or(tail, |(before, _)| before.trim_end_matches([' ', ',', '(']));
         let found = listed(tail);
         return if found.len() > 1 && found.iter().all(|word| !word.contains(' ')) { found } else { Vec::new() };
@@ -365,13 +382,27 @@ fn listed_in(message: &str) -> Vec<String> {
             return listed(list);
         }
     }
-    let found = listed(tail);
+    let mut found = listed(tail);
+    if let Some(first) = found.first().and_then(|first| without_heading(first, &found[1..])) {
+        found[0] = first;
+    }
     // A sentence is not a list.
     let list = match found.as_slice() {
         [one] => !one.contains(' ') || one.contains(['<', '{']),
         _ => tail.contains([',', '|', ';']) || tail.contains(" or ") || tail.contains(" / "),
     };
     if list && found.len() <= 40 { found } else { Vec::new() }
+}
+
+/// The last word of the first item of a list, if the words before it are a heading: all items but these words have the same mark, as in
+/// `valeurs admises date_desc, date_asc`.
+fn without_heading(first: &str, others: &[String]) -> Option<String> {
+    let (heading, word) = first.rsplit_once(' ')?;
+    let mark = word.chars().find(|c| "_-:.".contains(*c))?;
+    let is_marked = |item: &String| item.contains(mark) && !item.contains(' ');
+    let is_heading =
+        !others.is_empty() && others.iter().all(is_marked) && heading.chars().all(|c| c.is_alphabetic() || c == ' ');
+    is_heading.then(|| word.to_owned())
 }
 
 /// Position after a verb that follows at most one word of a text.
@@ -850,6 +881,21 @@ mod tests {
         let unknown = "'zzq' is unknown. Supported parameters: aid, view, filter[lang], filter[source]";
         assert_eq!(parameters(unknown), ["aid", "view", "filter[lang]", "filter[source]"]);
         assert!(parameters("contains unrecognized parameter: [zzq]").is_empty());
+    }
+
+    #[test]
+    fn abbreviations_and_headings_are_no_values() {
+        let cases = [
+            ("startDate: expected e.g. 2026-11-01", [].as_slice(), ["2026-11-01"].as_slice()),
+            ("startDate must be a date, e.g. 2026-11-01", &[], &["2026-11-01"]),
+            ("tri : valeurs admises date_desc, date_asc", &["date_desc", "date_asc"], &[]),
+            ("Use one of 7 days, 1 month. For others, e.g. 90 days, ask us", &["7 days", "1 month"], &["90 days"]),
+        ];
+        each(cases, |(refusal, listed, shown)| {
+            assert_eq!(values(refusal), strings(listed), "{refusal}");
+            assert!(shown.iter().all(|shown| examples(refusal).iter().any(|example| example == shown)), "{refusal}");
+        });
+        assert_eq!(sentences("one of a, b. For z.B. x use c. d"), ["one of a, b", "For z.B. x use c", "d"]);
     }
 
     #[test]

@@ -266,15 +266,20 @@ fn from_recording(
 /// Returns the first number of a refusal that is not part of a word; for a range, its upper end. `asked`: the number that was
 /// requested, which a refusal may repeat.
 pub(super) fn number_in(refusal: &str, asked: Option<u64>) -> Option<u64> {
-    let words = refusal.split(|c: char| !c.is_ascii_alphanumeric());
-    let numbers = words.filter_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)));
-    let mut numbers = numbers.filter(|number| Some(*number) != asked);
+    let mut numbers = numbers_in(refusal, asked);
     let first = numbers.next()?;
     let spans = refusal.contains("between")
         || refusal.contains(&format!("{first} to "))
         || refusal.contains(&format!("{first}-"))
         || refusal.contains(&format!("{first}.."));
     numbers.next().filter(|end| spans && *end > first).or(Some(first))
+}
+
+/// Returns the numbers of a refusal that are not part of a word, but for the one that was requested.
+pub(super) fn numbers_in(refusal: &str, asked: Option<u64>) -> impl Iterator<Item = u64> + '_ {
+    let words = refusal.split(|c: char| !c.is_ascii_alphanumeric());
+    let numbers = words.filter_map(|word| word.parse().ok().filter(|n| (1..1_000_000).contains(n)));
+    numbers.filter(move |number| Some(*number) != asked)
 }
 
 #[cfg(test)]

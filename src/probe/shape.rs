@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use serde_json::Value;
 
 use super::vocabulary::{self, Names, plain};
-use crate::profile::{Instant, completed_instant, instant_by};
+use crate::profile::{Instant, completed_instant, instant_by, message_instant};
 
 /// Member names from the top level to a value.
 pub(super) type Path = Vec<String>;
@@ -646,7 +646,6 @@ pub(super) const PATTERNS: &[&str] = &[
     "%d.%m.%Y %H:%M",
     "%Y/%m/%d %H:%M:%S",
     "%a %b %d %H:%M:%S %z %Y",
-    "%a, %d %b %Y %H:%M:%S %z",
 ];
 
 /// Returns the pattern that fits all of these strings; `None` if none does, or if two do and disagree.
@@ -663,6 +662,9 @@ pub(super) fn pattern_of<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Op
 pub(super) fn instant(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => {
+            if let Some(at) = message_instant(text) {
+                return Some(at);
+            }
             let text = &*completed_instant(text);
             if let Ok(at) = DateTime::parse_from_rfc3339(text) {
                 return Some(at.timestamp_micros());

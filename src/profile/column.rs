@@ -1,11 +1,9 @@
 //! Tables, columns and their places in a response.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use chrono::format::{Item, StrftimeItems};
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -154,8 +152,8 @@ pub struct ColumnSpec {
     /// Other zones that the times may be of. A time is read if it is the same instant in all of them, and an error otherwise.
     #[schemars(with = "Vec<String>")]
     pub other_zones: Arc<[Zone]>,
-    /// True for a text that is the time of a mention, in a zone that is not known. It is returned as it is, and a condition on it
-    /// does not set the period that is requested.
+    /// True for a text that is the time of a mention, in a zone or a form that is not known. It is returned as it is, and a condition on
+    /// it does not set the period that is requested.
     pub is_unzoned: bool,
     /// Pointer to the time of day, if `at` is the day alone.
     pub time_at: Option<Pointer>,
@@ -241,8 +239,8 @@ struct RawColumn {
     scope: Option<Scope>,
     /// Format of timestamps in `strftime` notation.
     pattern: Option<String>,
-    /// Zone of timestamps that have none: an IANA name or an offset such as +09:00. `unknown` for a text that is such a time. A list
-    /// of zones, if it is one of them: a time is read if they agree on it, and an error otherwise.
+    /// Zone of timestamps that have none: an IANA name or an offset such as +09:00. `unknown` for a text that is a time whose zone or
+    /// form is not known. A list of zones, if it is one of them: a time is read if they agree on it, and an error otherwise.
     zone: Option<RawZone>,
     /// Pointer to the time of day, if `at` is the day alone. A pattern then reads both, with a blank between them.
     time_at: Option<Pointer>,
@@ -368,100 +366,5 @@ impl TryFrom<RawColumn> for ColumnSpec {
         let (zone, other_zones) = (zones.next(), zones.collect());
         let (pattern, nulls) = (pattern.map(Arc::from), nulls.into());
         Ok(Self { name, kind, nullable, origin, pattern, zone, other_zones, time_at, joined_with, nulls, is_unzoned })
-    }
-}
-
-/// An instant as it is written, in microseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Instant {
-    /// With a zone, or as a count.
-    Zoned(i64),
-    /// A local time, as if it were UTC.
-    Local(i64),
-    /// A day without a time, as if its start were UTC.
-    Day(i64),
-}
-
-impl Instant {
-    /// The instant, in UTC if it has no zone.
-    #[cfg(feature = "probe")]
-    pub(crate) fn as_utc(self) -> i64 {
-        let (Self::Zoned(micros) | Self::Local(micros) | Self::Day(micros)) = self;
-        micros
-    }
-}
-
-/// Parses an instant by a `strftime` pattern.
-pub(crate) fn instant_by(pattern: &str, text: &str) -> Option<Instant> {
-    let zoned = DateTime::parse_from_str(text, pattern).map(|at| Instant::Zoned(at.timestamp_micros()));
-    let local =
-        || NaiveDateTime::parse_from_str(text, pattern).map(|at| Instant::Local(at.and_utc().timestamp_micros()));
-    let day = || NaiveDate::parse_from_str(text, pattern).map(|day| day.and_time(NaiveTime::MIN).and_utc());
-    zoned.or_else(|_| local()).or_else(|_| day().map(|at| Instant::Day(at.timestamp_micros()))).ok()
-}
-
-/// An instant in RFC 3339 of one in another form of ISO 8601: without seconds that are zero, with a comma before its fraction, or
-/// with the name of its zone behind the offset, as `OffsetDateTime` and `ZonedDateTime` of Java write it.
-pub(crate) fn completed_instant(text: &str) -> Cow<'_, str> {
-    let has_offset =
-        |instant: &str| instant.ends_with('Z') || instant.get(11..).is_some_and(|time| time.contains(['+', '-']));
-    let named = text.split_once('[').filter(|(instant, name)| name.ends_with(']') && has_offset(instant));
-    let named = named.map_or(text, |(instant, _)| instant);
-    let bytes = named.as_bytes();
-    let colon = |at: usize| bytes.get(at) == Some(&b':');
-    let ends = bytes.get(16).is_none_or(|next| matches!(next, b'Z' | b'+' | b'-' | b' '));
-    if bytes.len() >= 16 && colon(13) && ends && bytes[14].is_ascii_digit() && bytes[15].is_ascii_digit() {
-        return Cow::Owned(format!("{}:00{}", &named[..16], &named[16..]));
-    }
-    match bytes.get(19) {
-        Some(b',') if colon(13) && colon(16) => Cow::Owned(named.replacen(',', ".", 1)),
-        _ => Cow::Borrowed(named),
-    }
-}
-
-/// A JSON pointer (RFC 6901). It addresses members of arrays by 0-based position.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-pub struct Pointer(Vec<String>);
-
-impl Pointer {
-    /// Steps of the path, outermost first; empty for the root.
-    pub fn steps(&self) -> &[String] {
-        &self.0
-    }
-
-    /// The member of nested objects at this path; arrays have none.
-    pub(crate) fn member_of<'v>(&self, value: &'v serde_json::Value) -> Option<&'v serde_json::Value> {
-        self.0.iter().try_fold(value, |value, step| value.get(step.as_str()))
-    }
-
-    /// Pointer of these steps.
-    pub(crate) fn of<'s>(steps: impl IntoIterator<Item = &'s str>) -> Self {
-        Self(steps.into_iter().map(str::to_owned).collect())
-    }
-
-    /// Pointer to the place that `inner` names below this one.
-    pub fn join(&self, inner: &Self) -> Self {
-        Self(self.0.iter().chain(&inner.0).cloned().collect())
-    }
-}
-
-impl TryFrom<String> for Pointer {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if text.is_empty() {
-            return Ok(Self(Vec::new()));
-        }
-        let Some(rest) = text.strip_prefix('/') else {
-            return Err(format!("invalid JSON pointer `{text}`: expected \"\" or a string that starts with /"));
-        };
-        Ok(Self(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect()))
-    }
-}
-
-impl fmt::Display for Pointer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|step| write!(f, "/{}", step.replace('~', "~0").replace('/', "~1")))
     }
 }

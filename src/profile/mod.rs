@@ -17,16 +17,18 @@
 mod column;
 mod document;
 mod extends;
+mod instant;
 mod keys;
 mod spec;
 mod window;
 mod zone;
 
+pub(crate) use column::RECENT;
 #[cfg(feature = "probe")]
 pub(crate) use column::UNKNOWN_ZONE;
 pub use column::{ColumnSpec, ColumnType, Only, Origin, Pointer, Scope, SectionSpec, Shape, TableSpec};
-pub(crate) use column::{Instant, RECENT, completed_instant, instant_by};
 pub use document::{Profile, SummedCounts};
+pub(crate) use instant::{Instant, completed_instant, instant_by, message_instant};
 pub use spec::{
     Auth, Budget, Collation, Complete, CompleteField, CountList, Counts, Depth, DepthAnswer, Direction, EchoSpec,
     ErrorFormat, ErrorSpec, Evidence, FilterParameter, Filters, Flag, ListEndpoint, ListPages, ListSize, ListUnit,

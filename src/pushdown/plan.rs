@@ -482,7 +482,7 @@ fn refuse_times_without_window(spec: &TableSpec, conjuncts: &[Expr]) -> Result<(
     let no_time = spec.kind == TableKind::Mentions && spec.time.is_none();
     for ColumnSpec { name, kind, is_unzoned, .. } in &spec.columns {
         let why = match kind {
-            _ if *is_unzoned && compared(name) => "it is a text, because the zone of its times is unknown",
+            _ if *is_unzoned && compared(name) => "it is a text, because the form or the zone of its times is unknown",
             ColumnType::Timestamp if no_time && compared(name) => {
                 "the profile does not say which time of a mention windows refer to"
             }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::HttpService;
+use datafusion_saved_search::profile::ColumnType;
 use datafusion_saved_search::{Clock, Connection, Error, ErrorKind, Profile, Secret, session};
 use serde_json::{Value, json};
 

@@ -335,9 +335,12 @@ async fn the_check_of_a_profile_finds_names_of_periods_that_do_not_end_now() {
         probe(Arc::new(Direct::new(odd(Quirk::None))), address, Secret::new(KEY).unwrap(), CALLS).await.unwrap();
     let agree = Ok("2 named periods have the same newest mention");
     let differ = Err("`previous_week`");
-    for (names, expected) in
-        [("this_week = \"7d\", this_month = \"30d\"", agree), ("this_week = \"7d\", previous_week = \"7d\"", differ)]
-    {
+    for (names, expected) in [
+        ("this_week = \"7d\", this_month = \"30d\"", agree),
+        ("this_week = \"7d\", previous_week = \"7d\"", differ),
+        // A search without a period has newer mentions.
+        ("previous_week = \"7d\"", differ),
+    ] {
         let document = found.document.replacen("relative = [", &format!("names = {{ {names} }}\nrelative = ["), 1);
         let connection = Connection::builder("http://odd-names.test/v4", Secret::new(KEY).unwrap())
             .service(odd(Quirk::None))

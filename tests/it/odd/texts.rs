@@ -180,3 +180,27 @@ async fn a_filter_without_case_is_compared_with_mentions_that_come_apart() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn times_that_are_texts_are_compared_by_their_letters_with_a_note() {
+    let mut profile = Profile::v4();
+    profile.sort.values.retain(|sort| sort.column != "published_at");
+    profile.tables.mentions.time = None;
+    for column in profile.tables.mentions.columns.iter_mut().filter(|column| column.name == "published_at") {
+        (column.kind, column.is_unzoned) = (ColumnType::Utf8, true);
+    }
+    let of = |rest: &str| format!("FROM mentions WHERE aid = '1' AND duration = '7d' {rest}");
+    let cases = [
+        (format!("SELECT id {}", of("ORDER BY published_at DESC LIMIT 1")), true),
+        (format!("SELECT max(published_at) {}", of("")), true),
+        (format!("SELECT count(*) {}", of("AND published_at >= '2026'")), true),
+        (format!("SELECT id, published_at {}", of("LIMIT 1")), false),
+    ];
+    each_async(cases, async |(sql, is_noted)| {
+        let lab = Lab::with(profile.clone(), |_, _| {});
+        lab.ask(&sql).await.unwrap();
+        let notes = lab.ask("SELECT message FROM system.warnings").await.unwrap().concat();
+        assert_eq!(notes.iter().any(|note| note.contains("compared by its letters")), is_noted, "{sql}: {notes:?}");
+    })
+    .await;
+}

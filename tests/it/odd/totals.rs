@@ -128,3 +128,22 @@ async fn a_total_that_is_the_number_of_mentions_on_a_full_page_is_not_believed()
     let count = honest.ask(&format!("SELECT count(*) FROM mentions WHERE {one}")).await.unwrap();
     assert_eq!((count, honest.service.requests()), (vec![vec!["1".to_owned()]], 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_total_of_an_overview_that_its_response_calls_inexact_is_noted() {
+    let lab = Lab::new(|asked, body| {
+        if !asked.list {
+            body["overview"]["totalIsExact"] = json!(false);
+        }
+    });
+    let notes = "SELECT message FROM system.warnings";
+    lab.ask("SELECT total_mentions FROM overview WHERE aid = '1'").await.unwrap();
+    let told = lab.ask(notes).await.unwrap().concat();
+    assert!(
+        told.iter().any(|note| note.contains("total_mentions need not be") && note.contains("totalIsExact")),
+        "{told:?}"
+    );
+    let honest = Lab::new(|_, _| {});
+    honest.ask("SELECT total_mentions FROM overview WHERE aid = '1'").await.unwrap();
+    assert!(!honest.ask(notes).await.unwrap().concat().iter().any(|note| note.contains("need not be")));
+}
