@@ -368,3 +368,50 @@ impl TryFrom<RawColumn> for ColumnSpec {
         Ok(Self { name, kind, nullable, origin, pattern, zone, other_zones, time_at, joined_with, nulls, is_unzoned })
     }
 }
+
+/// A JSON pointer (RFC 6901). It addresses members of arrays by 0-based position.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+pub struct Pointer(Vec<String>);
+
+impl Pointer {
+    /// Steps of the path, outermost first; empty for the root.
+    pub fn steps(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The member of nested objects at this path; arrays have none.
+    pub(crate) fn member_of<'v>(&self, value: &'v serde_json::Value) -> Option<&'v serde_json::Value> {
+        self.0.iter().try_fold(value, |value, step| value.get(step.as_str()))
+    }
+
+    /// Pointer of these steps.
+    pub(crate) fn of<'s>(steps: impl IntoIterator<Item = &'s str>) -> Self {
+        Self(steps.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Pointer to the place that `inner` names below this one.
+    pub fn join(&self, inner: &Self) -> Self {
+        Self(self.0.iter().chain(&inner.0).cloned().collect())
+    }
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let Some(rest) = text.strip_prefix('/') else {
+            return Err(format!("invalid JSON pointer `{text}`: expected \"\" or a string that starts with /"));
+        };
+        Ok(Self(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect()))
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|step| write!(f, "/{}", step.replace('~', "~0").replace('/', "~1")))
+    }
+}

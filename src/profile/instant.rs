@@ -59,53 +59,6 @@ pub(crate) fn completed_instant(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A JSON pointer (RFC 6901). It addresses members of arrays by 0-based position.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-pub struct Pointer(Vec<String>);
-
-impl Pointer {
-    /// Steps of the path, outermost first; empty for the root.
-    pub fn steps(&self) -> &[String] {
-        &self.0
-    }
-
-    /// The member of nested objects at this path; arrays have none.
-    pub(crate) fn member_of<'v>(&self, value: &'v serde_json::Value) -> Option<&'v serde_json::Value> {
-        self.0.iter().try_fold(value, |value, step| value.get(step.as_str()))
-    }
-
-    /// Pointer of these steps.
-    pub(crate) fn of<'s>(steps: impl IntoIterator<Item = &'s str>) -> Self {
-        Self(steps.into_iter().map(str::to_owned).collect())
-    }
-
-    /// Pointer to the place that `inner` names below this one.
-    pub fn join(&self, inner: &Self) -> Self {
-        Self(self.0.iter().chain(&inner.0).cloned().collect())
-    }
-}
-
-impl TryFrom<String> for Pointer {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if text.is_empty() {
-            return Ok(Self(Vec::new()));
-        }
-        let Some(rest) = text.strip_prefix('/') else {
-            return Err(format!("invalid JSON pointer `{text}`: expected \"\" or a string that starts with /"));
-        };
-        Ok(Self(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect()))
-    }
-}
-
-impl fmt::Display for Pointer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|step| write!(f, "/{}", step.replace('~', "~0").replace('/', "~1")))
-    }
-}
-
 /// Parses a time as messages have it (RFC 5322), in microseconds since 1970: `Fri, 20 Nov 2026 10:00:00 +0100`, or with a zone that has
 /// a name in section 4.3. Single letters, which were often used wrongly, and other names are not read.
 pub(crate) fn message_instant(text: &str) -> Option<i64> {
