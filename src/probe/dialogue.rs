@@ -18,6 +18,7 @@ use super::beside::Beside;
 use super::candidates::{AID, NONSENSE, SIZE, pair};
 use super::effects;
 use super::known::Known;
+use super::list_members::id_members;
 use super::names;
 use super::observations::{ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
 use super::refusal;
@@ -43,6 +44,12 @@ pub(super) struct Dialogue {
     pub(super) samples: Vec<Value>,
     /// Ids of the saved searches in the list.
     pub(super) listed: Vec<String>,
+    /// The list, and the members of its entries that may be their ids, the likeliest first.
+    list_body: Option<Value>,
+    pub(super) members: Vec<String>,
+    /// Those that are tried as the id if no search is answered with a value of the one before: none if that one has a usual name, or
+    /// if a request that works has one of its values.
+    pub(super) other_members: VecDeque<String>,
     /// Saved searches that were requested in search of one with mentions, with the responses.
     pub(super) visited: Vec<(String, Reply)>,
     /// Refusals of other forms of the key, and of other requests.
@@ -61,6 +68,8 @@ pub(super) struct Dialogue {
     pub(super) aids_differ: bool,
     /// Set if the example was answered as it is.
     pub(super) is_example_answered: bool,
+    /// Names of the parameter of the saved search that were tried because the list or a refusal has them.
+    pub(super) tried_members: Vec<String>,
     /// Set once a search was requested without a saved search.
     pub(super) has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
@@ -83,6 +92,9 @@ impl Dialogue {
             found,
             samples: Vec::new(),
             listed: Vec::new(),
+            list_body: None,
+            members: Vec::new(),
+            other_members: VecDeque::new(),
             visited: Vec::new(),
             key_refusals: Vec::new(),
             refusals: Vec::new(),
@@ -92,6 +104,7 @@ impl Dialogue {
             beside: None,
             aids_differ: false,
             is_example_answered: false,
+            tried_members: Vec::new(),
             has_tried_bare: false,
             has_tried_ends: false,
             zone_days: None,
@@ -255,15 +268,18 @@ impl Dialogue {
                 }
             };
             let accepted = (200..300).contains(&reply.status) && !reply.is_refusal();
-            let names = [AID].iter().chain(vocabulary::IDS.iter().filter(|_| accepted));
-            let lists = |name: &str| reply.body.as_ref().map(|body| shape::saved_searches(body, name));
-            let lists = names.filter_map(|name| lists(name)).find(|lists| !lists.is_empty()).unwrap_or_default();
+            let lists = match &reply.body {
+                Some(body) if accepted => self.lists_in(body),
+                Some(body) => shape::saved_searches(body, AID),
+                None => Vec::new(),
+            };
             if !lists.is_empty() {
                 self.found.saw("auth", format!("the list was returned for `{header}: {format}`"));
                 self.found.auth = Some((header, format));
                 self.list(&lists);
                 (self.found.named_zone, self.found.zone_is_stated) = self.zone_named(&reply);
                 let aid = lists[0].aid.clone();
+                self.list_body.clone_from(&reply.body);
                 return self.list_pages(&reply, &aid).await;
             }
             // The key was accepted, and the response is of another form than any list that is known.
@@ -271,7 +287,8 @@ impl Dialogue {
             if accepted && reply.body.as_ref().is_some_and(holds) {
                 self.found.saw("auth", format!("status {} for `{header}: {format}`", reply.status));
                 let text = format!(
-                    "no list of entries with an `aid` in the response of the list; set `sections` and `columns`. It was: {}",
+                    "no list of entries that have an id and a name in the response of the list; set `sections` and `columns`. \
+                     It was: {}",
                     reply.line()
                 );
                 self.found.could_not_tell("tables.saved_searches", text);
@@ -292,6 +309,45 @@ impl Dialogue {
         ))
     }
 
+    /// The lists of a response by the id of their entries: a member with a value of the example, a usual name, or else the likeliest
+    /// member.
+    fn lists_in<'v>(&mut self, body: &'v Value) -> Vec<shape::FoundList<'v>> {
+        /// Other members that are tried.
+        const OTHERS: usize = 2;
+        let facts = &self.known.facts;
+        let given = match &facts.aid {
+            Some(aid) => vec![pair(AID, aid)],
+            None => facts.example.clone(),
+        };
+        let members = id_members(body, &given);
+        self.members = members.iter().map(|member| member.name.clone()).collect();
+        let is_given = |name: &str| members.iter().any(|member| member.is_given && member.name == name);
+        let given = members.iter().filter(|member| member.is_given).map(|member| member.name.as_str());
+        let usual = [AID].into_iter().chain(vocabulary::IDS.iter().copied());
+        let usual: Vec<&str> = given.chain(usual).collect();
+        let lists = |name: &str| Some(shape::saved_searches(body, name)).filter(|lists| !lists.is_empty());
+        if let Some(found) = usual.iter().find_map(|name| lists(name)) {
+            return found;
+        }
+        let mut others = self.members.iter().filter(|name| !is_given(name));
+        let found = others.by_ref().find_map(|name| lists(name)).unwrap_or_default();
+        self.other_members = others.take(OTHERS).cloned().collect();
+        found
+    }
+
+    /// Takes another member of the entries of the list for their id.
+    pub(super) fn list_by(&mut self, member: &str) {
+        let Some(body) = self.list_body.clone() else { return };
+        let lists = shape::saved_searches(&body, member);
+        if lists.is_empty() {
+            return;
+        }
+        self.listed.clear();
+        self.found.lists.clear();
+        self.found.notes.retain(|note| !note.section.starts_with("tables.saved_searches"));
+        self.list(&lists);
+    }
+
     /// The zone that a person or the list names, if it is only one.
     fn zone_named(&self, list: &Reply) -> (Option<Clock>, bool) {
         let mut found: Vec<Clock> = list.body.as_ref().map(zones::names_in).unwrap_or_default();
@@ -307,8 +363,17 @@ impl Dialogue {
         for shape::FoundList { at: path, entries, aids, aid, layout } in lists {
             let name = path.last().map(|name| plain(name)).unwrap_or_default();
             let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
+            let has_unusual_id = aid.last().is_some_and(|id| !vocabulary::is_usual_id(id));
+            // The saved searches of another list, of which it says less.
+            let is_part = lists.iter().any(|other| {
+                let says_less = || leaves(entries[0]).len() < leaves(other.entries[0]).len();
+                other.at != *path
+                    && !shape::is_history(&other.at)
+                    && aids.iter().all(|aid| other.aids.contains(aid))
+                    && says_less()
+            });
             let (label, fan_out) = match () {
-                () if shape::is_history(path) => ("recent", false),
+                () if shape::is_history(path) || (is_part && has_unusual_id) => ("recent", false),
                 () if is(&["team", "shared", "group"]) => ("team", true),
                 () => ("saved", true),
             };
@@ -347,8 +412,10 @@ impl Dialogue {
     async fn as_given(&mut self) -> Result<()> {
         let facts = &self.known.facts;
         let aid = facts.aid.clone().or_else(|| self.listed.first().cloned());
-        let (Some(aid), false) = (aid, facts.example.is_empty()) else { return Ok(()) };
-        let asked = [vec![pair(AID, aid)], facts.example.clone()].concat();
+        if facts.example.is_empty() {
+            return Ok(());
+        }
+        let asked = aid.map(|aid| pair(AID, aid)).into_iter().chain(facts.example.clone()).collect::<Vec<Pair>>();
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
         match reply.is_refusal() {
             true => {

@@ -6,7 +6,7 @@
 //!     │                    effects, numbers, roles, overview: coverage of a response, its counts, the meaning of its fields
 //!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
 //!     └▶ asker ─▶ service or recording
-//!                          shape, vocabulary, names, zones: structure of responses, names of parameters, clocks
+//!                          shape, list_members, vocabulary, names, zones: structure of responses, names of parameters, clocks
 //! ```
 //!
 //! The asker gets the responses from a service or from a recording. What is inferred depends on the responses and on the
@@ -27,6 +27,7 @@ mod facts;
 mod filters;
 mod judge;
 mod known;
+mod list_members;
 mod list_pages;
 mod mentions;
 mod names;

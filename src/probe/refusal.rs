@@ -192,6 +192,24 @@ pub(super) fn refuses_name(message: &str, name: &str) -> bool {
     })
 }
 
+/// Returns words that may be the parameter that a refusal is about, in whatever language: a text that a sentence of the refusal has as
+/// well (`{"feld": "projekt", "meldung": "Pflichtangabe fehlt: projekt"}`), and the only word before or behind a colon.
+pub(super) fn subjects(body: &Value) -> Vec<String> {
+    let texts: Vec<&str> = texts(body).into_iter().map(|(_, text)| text).collect();
+    let is_word = |word: &str| {
+        let part = |c: char| c.is_ascii_alphanumeric() || "_-.[]".contains(c);
+        word.len() > 1 && is_name(word) && word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(part)
+    };
+    let sentences: Vec<&str> = texts.iter().copied().filter(|text| text.contains(' ')).collect();
+    let is_said = |word: &&str| sentences.iter().any(|sentence| words_of(sentence).contains(word));
+    let alone = texts.iter().copied().filter(is_said);
+    let behind = sentences.iter().filter_map(|sentence| Some(sentence.rsplit_once(": ")?.1));
+    let before = sentences.iter().filter_map(|sentence| Some(sentence.split_once(':')?.0));
+    let marks = ['\'', '"', '`', '.', ' '];
+    let words = alone.chain(behind).chain(before).map(|word| word.trim_matches(marks)).filter(|word| is_word(word));
+    each_once(words.map(str::to_owned))
+}
+
 /// Separates the [`statements`] of a refusal.
 const APART: &str = "\n\n";
 
@@ -810,6 +828,18 @@ mod tests {
             assert_eq!(required(refusal).first().map(String::as_str), Some(first), "{refusal}");
         });
         assert!(required("the service is overloaded").is_empty());
+    }
+
+    #[test]
+    fn a_refusal_in_any_language_names_its_parameter() {
+        let cases = [
+            (json!({"feld": "projekt_id", "meldung": "Pflichtangabe fehlt: projekt_id"}), ["projekt_id"].as_slice()),
+            (json!({"erreur": {"code": "veille", "message": "Paramètre obligatoire absent : veille"}}), &["veille"]),
+            (json!({"kekka": "shippai", "code": "E826", "riyuu": "hissu: kensaku"}), &["kensaku", "hissu"]),
+            (json!({"error": "tema: es obligatorio"}), &["tema"]),
+            (json!({"error": "no se puede"}), &[]),
+        ];
+        each(cases, |(body, expected)| assert_eq!(subjects(&body), expected, "{body}"));
     }
 
     #[test]
