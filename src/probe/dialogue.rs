@@ -68,6 +68,8 @@ pub(super) struct Dialogue {
     pub(super) aids_differ: bool,
     /// Set if the example was answered as it is.
     pub(super) is_example_answered: bool,
+    /// The response to it.
+    pub(super) answer_to_example: Option<Reply>,
     /// Names of the parameter of the saved search that were tried because the list or a refusal has them.
     pub(super) tried_members: Vec<String>,
     /// Set once a search was requested without a saved search.
@@ -104,6 +106,7 @@ impl Dialogue {
             beside: None,
             aids_differ: false,
             is_example_answered: false,
+            answer_to_example: None,
             tried_members: Vec::new(),
             has_tried_bare: false,
             has_tried_ends: false,
@@ -143,6 +146,7 @@ impl Dialogue {
         } else {
             self.parameters = Some(described.clone());
         }
+        self.roles_of_example().await?;
         self.what_asks_for_mentions().await?;
         self.name_of_sort().await?;
         if self.found.asked.is_none() && !described.is_empty() {
@@ -427,6 +431,7 @@ impl Dialogue {
                 self.name_of_number(&reply);
                 self.is_example_answered = true;
                 self.names_in_example();
+                self.answer_to_example = Some(reply.clone());
                 self.seen.push(Seen { size: None, reply: Arc::new(reply) });
             }
         }

@@ -433,7 +433,16 @@ fn listed(text: &str) -> Vec<String> {
     let separators: &[char] = if text.contains('|') { &['|'] } else { &[',', ';'] };
     let parts =
         text.split(separators).flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" / ")).map(clean);
-    let found = each_once(parts.filter(|part| !part.is_empty()));
+    let mut found = each_once(parts.filter(|part| !part.is_empty()));
+    // Words before a list of single words: `erlaubt sind neueste, aelteste`.
+    if let Some((first, rest)) = found.split_first_mut()
+        && !rest.is_empty()
+        && rest.iter().all(|word| !word.contains(' '))
+        && first.split_whitespace().count() > 2
+        && let Some((_, last)) = first.rsplit_once(' ')
+    {
+        *first = clean(last);
+    }
     let short = |word: &String| word.len() <= LONGEST && word.split_whitespace().count() <= 3;
     if found.iter().all(short) { found } else { found.into_iter().filter(|word| !word.contains(' ')).collect() }
 }
@@ -868,6 +877,8 @@ mod tests {
             ("dataSize must be a number or a word", &[]),
             ("[sortBy] zzq is unknown, known are [newest, oldest]", &["newest", "oldest"]),
             ("orden: valor no admitido. Valores admitidos: recientes, antiguas", &["recientes", "antiguas"]),
+            ("tri : valeurs admises date_desc, date_asc, portee_desc", &["date_desc", "date_asc", "portee_desc"]),
+            ("sortierung: erlaubt sind neueste, aelteste", &["neueste", "aelteste"]),
         ];
         each(cases, |(refusal, expected)| {
             assert_eq!(values(refusal), expected, "{refusal}");
