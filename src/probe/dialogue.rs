@@ -594,10 +594,31 @@ impl Dialogue {
         let sizes = refusal::sizes(&message);
         if !sizes.is_empty() {
             self.found.sizes = sizes;
-        } else if let Some(least) = refusal::least(&message).filter(|least| (2..=1_000).contains(least)) {
+        } else if let Some(least) = self.least_in(refusal) {
             self.found.least = Some(least);
         }
         before != (self.found.sizes.clone(), self.found.least)
+    }
+
+    /// The least page size that the refusal of one names beside it, or after usual words, if no smaller page came.
+    fn least_in(&self, refusal: &Reply) -> Option<u64> {
+        let least = size_in(refusal).and_then(|sent| refusal::least_beside(&refusal.message(), sent));
+        self.possible_least(least.or_else(|| refusal::least(&refusal.message())))
+    }
+
+    /// Takes the least page size from the refusal of one that is too large.
+    pub(super) fn learn_least(&mut self, refusal: &Reply) {
+        let sent = size_in(refusal).filter(|_| refusal.mentions(SIZE).is_some());
+        let least = self.possible_least(sent.and_then(|sent| refusal::least_beside(&refusal.message(), sent)));
+        self.found.least = self.found.least.or(least);
+    }
+
+    /// A least page size, unless it is usual, or a smaller page came.
+    fn possible_least(&self, least: Option<u64>) -> Option<u64> {
+        let least = least.filter(|least| (2..=1_000).contains(least))?;
+        let is_smaller =
+            |seen: &Seen| self.found.has_rows(&seen.reply) && size_in(&seen.reply).is_some_and(|size| size < least);
+        (!self.seen.iter().any(is_smaller)).then_some(least)
     }
 
     /// Parameters that request this many mentions, or the next accepted number of them; as many as come, if there is no such
@@ -676,4 +697,9 @@ impl Dialogue {
         self.found.error = Some(error);
         Ok(())
     }
+}
+
+/// The page size of a request.
+fn size_in(reply: &Reply) -> Option<u64> {
+    reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok())
 }

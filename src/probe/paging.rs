@@ -149,6 +149,7 @@ impl Dialogue {
         }
         let what = if is_refused { "was refused" } else { "returned no mentions" };
         let hint = number_in(&reply.message(), Some(HUGE));
+        self.learn_least(&reply);
         self.refusals.push(reply);
         let hint = self.known.facts.most(SIZE).or(hint);
         let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();

@@ -515,6 +515,31 @@ pub(super) fn least(message: &str) -> Option<u64> {
     number.parse().ok().filter(|least| *least > 0)
 }
 
+/// Returns the least number of a refusal of another one, in whatever language: the smaller end of a range that the number is outside
+/// of, such as `from 10 to 100`, or the only number that is larger than the refused one.
+pub(super) fn least_beside(message: &str, refused: u64) -> Option<u64> {
+    /// Bytes between the ends of a range.
+    const BETWEEN: usize = 16;
+    let mut numbers: Vec<(usize, usize, u64)> = Vec::new();
+    let mut at = 0;
+    for part in message.split(|c: char| !c.is_ascii_alphanumeric()) {
+        numbers.extend(part.parse().ok().map(|number| (at, at + part.len(), number)));
+        at += part.len() + message[at + part.len()..].chars().next().map_or(0, char::len_utf8);
+    }
+    numbers.retain(|(.., number)| *number != refused);
+    let is_range = |(_, end, from): &(usize, usize, u64), (start, _, to): &(usize, usize, u64)| {
+        let between = &message[*end..*start];
+        let is_apart = between.len() <= BETWEEN && !between.contains([',', ';', '\n']) && !between.contains(". ");
+        is_apart && from < to && !(*from..=*to).contains(&refused)
+    };
+    let range = numbers.windows(2).find(|pair| is_range(&pair[0], &pair[1])).map(|pair| pair[0].2);
+    let only = || match numbers.as_slice() {
+        [(.., number)] if *number > refused => Some(*number),
+        _ => None,
+    };
+    range.or_else(only)
+}
+
 fn clean(word: &str) -> String {
     let word = word.trim().trim_start_matches("and ").trim_start_matches("or ");
     let word = unexplained(word);
@@ -970,6 +995,21 @@ mod tests {
         assert_eq!((unit_of_number("must be days or hours"), unit_of_number("an integer")), (None, None));
         assert_eq!((least("dataSize: at least 20"), least("must be between 5 and 100")), (Some(20), Some(5)));
         assert_eq!((least("dataSize: at most 200"), least("administrator")), (None, None));
+        let cases = [
+            ("size: from 10 to 100", 5, Some(10)),
+            ("size: from 10 to 100", 100_000, Some(10)),
+            ("taille : entre 10 et 100", 5, Some(10)),
+            ("anzahl=5: mindestens 10", 5, Some(10)),
+            ("10 <= n <= 100, got 5", 5, Some(10)),
+            // It is no bound for a number within, and the number of something else is none.
+            ("size: from 10 to 100", 13, None),
+            ("kensuu: 30 made", 100_000, None),
+            ("(plan: Pro 5, limit 30)", 100_000, None),
+            ("size=5 is wrong", 5, None),
+        ];
+        each(cases, |(refusal, refused, expected)| {
+            assert_eq!(least_beside(refusal, refused), expected, "{refusal} {refused}");
+        });
     }
 
     #[test]
