@@ -694,8 +694,28 @@ impl Dialogue {
         }
         let text = format!("example of an error: {}", refusal.line());
         self.found.saw("error", text);
+        self.learn_limits(error.code.as_ref());
         self.found.error = Some(error);
         Ok(())
+    }
+
+    /// Takes the statuses of rate limits other than 429: with the code of the error, which no other refusal has. `code`: its place.
+    fn learn_limits(&mut self, code: Option<&Path>) {
+        let code_of = |reply: &Reply| said(at(reply.body.as_ref()?, code?)?);
+        for reply in self.asker.limited() {
+            let rule = (reply.status, code_of(&reply));
+            let mut others = self.key_refusals.iter().chain(&self.refusals);
+            let is_of_others = others.any(|other| (other.status, code_of(other)) == rule);
+            // Any request may be forbidden; a service that is unavailable is asked again.
+            let is_told = rule.1.is_some() || rule.0 == 503;
+            if is_of_others || !is_told || self.found.throttle.rules.contains(&rule) {
+                continue;
+            }
+            let code = rule.1.as_ref().map(|code| format!(" with the code {code}")).unwrap_or_default();
+            let text = format!("status {}{code} is a rate limit: the request was answered after a wait", rule.0);
+            self.found.saw("throttle", text);
+            self.found.throttle.rules.push(rule);
+        }
     }
 }
 
