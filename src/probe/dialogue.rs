@@ -70,8 +70,8 @@ pub(super) struct Dialogue {
     pub(super) is_example_answered: bool,
     /// The response to it.
     pub(super) answer_to_example: Option<Reply>,
-    /// Names of the parameter of the saved search that were tried because the list or a refusal has them.
-    pub(super) tried_members: Vec<String>,
+    /// Names of the parameter of the saved search that were tried because the list or a refusal has them, with their values.
+    pub(super) tried_members: Vec<Pair>,
     /// Set once a search was requested without a saved search.
     pub(super) has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
@@ -608,7 +608,7 @@ impl Dialogue {
 
     /// Takes the least page size from the refusal of one that is too large.
     pub(super) fn learn_least(&mut self, refusal: &Reply) {
-        let sent = size_in(refusal).filter(|_| refusal.mentions(SIZE).is_some());
+        let sent = size_in(refusal).filter(|_| refusal.is_refusal() && refusal.mentions(SIZE).is_some());
         let least = self.possible_least(sent.and_then(|sent| refusal::least_beside(&refusal.message(), sent)));
         self.found.least = self.found.least.or(least);
     }

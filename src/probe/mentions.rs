@@ -412,7 +412,7 @@ mod tests {
         let rows = |of: &dyn Fn(usize) -> Value| (0..8).map(of).collect::<Vec<Value>>();
         let mention = |n: usize, at: &str| json!({"id": n, "at": at, "text": format!("a text of number {n}"), "site": "x.test", "by": "ann"});
         let dated = rows(&|n| mention(n, "2026-06-01T10:00:00Z"));
-        let odd = rows(&|n| mention(n, "20 Nov 2026 10:00:00 EST"));
+        let odd = rows(&|n| mention(n, "20. November 2026, 10 Uhr"));
         let authors =
             rows(&|n| json!({"handle": format!("a{n}"), "name": "Ann Lee", "mentions": n, "reach": 7, "tone": "x"}));
         let cases = [

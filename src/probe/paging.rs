@@ -144,12 +144,12 @@ impl Dialogue {
             return Ok(());
         }
         let is_refused = reply.is_refusal_of(&[SIZE]);
+        self.learn_least(&reply);
         if reply.is_refusal() && !is_refused {
             return self.page_seen("a request for a larger page was refused because of another parameter");
         }
         let what = if is_refused { "was refused" } else { "returned no mentions" };
         let hint = number_in(&reply.message(), Some(HUGE));
-        self.learn_least(&reply);
         self.refusals.push(reply);
         let hint = self.known.facts.most(SIZE).or(hint);
         let bounds: Vec<u64> = hint.into_iter().chain(vocabulary::PAGE_BOUNDS.iter().copied()).collect();

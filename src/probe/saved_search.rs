@@ -134,7 +134,7 @@ impl Dialogue {
         {
             reply = again;
         }
-        if reply.is_refusal() && !self.has_tried_bare && self.has_other_id() && reply.mentions(AID).is_some() {
+        if reply.is_refusal() && self.has_other_id() && !self.has_tried_bare && reply.mentions(AID).is_some() {
             // As above, if the refusal has other words for a parameter that the service does not have.
             self.refusals.push(reply);
             let Some(again) = self.asker.ask("search", &self.found.with.clone()).await? else { return Ok(None) };
@@ -311,11 +311,13 @@ impl Dialogue {
             return Ok(None);
         }
         let given = self.known.facts.others();
+        let sent = asked.iter().find(|(usual, _)| usual == AID).map(|(_, aid)| aid.clone());
         let is_end = |own: &str| !vocabulary::ends_with(own).is_empty();
         let missed = self.missed_by(refusal);
         let before_ends = !missed.iter().any(|name| is_end(name));
         let other = |own: &String| own != AID && !is_end(own) && !given.iter().any(|(name, _)| name == own);
         for own in missed.into_iter().filter(other).take(NAMES) {
+            self.tried_members.extend(sent.iter().map(|aid| (own.clone(), aid.clone())));
             self.name(AID, &own);
             let Some(reply) = self.asker.ask("search", asked).await? else { break };
             let missed = refusal::required(&reply.statements());
@@ -336,7 +338,9 @@ impl Dialogue {
         const NAMES: usize = 2;
         let before = Arc::clone(&self.asker.names);
         let id = self.found.lists.first().and_then(|list| list.aid.last().cloned());
-        let Some(id) = id.filter(|_| !self.knows_name_of_aid()) else { return Ok(None) };
+        // A saved search of others that were answered may be refused for itself.
+        let is_open = !self.knows_name_of_aid() && self.visited.is_empty();
+        let Some(id) = id.filter(|_| is_open) else { return Ok(None) };
         let named = self.members.iter().filter(|name| refusal.mentions(name).is_some()).cloned();
         let subjects = refusal.body.as_ref().map(refusal::subjects).unwrap_or_default();
         let mut names = each_once(named.chain([id.clone()]).chain(subjects));
@@ -347,27 +351,27 @@ impl Dialogue {
         names.retain(|name| !is_known(name) && vocabulary::ends_with(name).is_empty());
         let sent = asked.iter().find(|(usual, _)| usual == AID).map(|(_, aid)| aid.clone());
         for own in names.into_iter().take(NAMES) {
-            if self.tried_members.contains(&own) {
-                continue;
-            }
-            self.tried_members.push(own.clone());
             let is_other = own != id && self.members.contains(&own);
             if is_other {
                 self.list_by(&own);
             }
-            let Some(aid) = (if is_other { self.listed.first().cloned() } else { sent.clone() }) else { continue };
-            let rest = asked.iter().filter(|(usual, _)| usual != AID).cloned();
-            let asked: Vec<Pair> = [pair(AID, aid)].into_iter().chain(rest).collect();
-            self.name(AID, &own);
-            let reply = self.asker.ask("search", &asked).await?;
-            let missed = reply.as_ref().map(|reply| refusal::required(&reply.statements())).unwrap_or_default();
-            let next = !missed.contains(&own) && missed.iter().any(|name| !vocabulary::ends_with(name).is_empty());
-            if let Some(reply) = reply.filter(|reply| !reply.is_refusal() || next) {
-                let text = format!("the saved search is sent as `{own}`: a refusal or the list has that name");
-                self.found.saw("search", text);
-                return Ok(Some(reply));
+            let aid = if is_other { self.listed.first().cloned() } else { sent.clone() };
+            let tried = aid.map(|aid| (own.clone(), aid)).filter(|tried| !self.tried_members.contains(tried));
+            if let Some(tried) = tried {
+                let rest = asked.iter().filter(|(usual, _)| usual != AID).cloned();
+                let asked: Vec<Pair> = [pair(AID, &tried.1)].into_iter().chain(rest).collect();
+                self.tried_members.push(tried);
+                self.name(AID, &own);
+                let reply = self.asker.ask("search", &asked).await?;
+                let missed = reply.as_ref().map(|reply| refusal::required(&reply.statements())).unwrap_or_default();
+                let next = !missed.contains(&own) && missed.iter().any(|name| !vocabulary::ends_with(name).is_empty());
+                if let Some(reply) = reply.filter(|reply| !reply.is_refusal() || next) {
+                    let text = format!("the saved search is sent as `{own}`: a refusal or the list has that name");
+                    self.found.saw("search", text);
+                    return Ok(Some(reply));
+                }
+                self.asker.names = Arc::clone(&before);
             }
-            self.asker.names = Arc::clone(&before);
             if is_other {
                 self.list_by(&id);
             }
