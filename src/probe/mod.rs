@@ -4,7 +4,7 @@
 //! dialogue ─▶ saved_search ─▶ mentions ─▶ rounds, judge, filters ─▶ offset, paging, zone_of_times, window_ends
 //!     │                                            ─▶ timeline_days ─▶ observations ─▶ document, report
 //!     │                    effects, numbers, roles, overview: coverage of a response, its counts, the meaning of its fields
-//!     │                    example_roles: parameters of an example by what the service says of a value that it does not have
+//!     │                    roles_of_example: parameters of an example by what the service says of a value that it does not have
 //!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
 //!     └▶ asker ─▶ service or recording
 //!                          shape, list_members, vocabulary, names, zones: structure of responses, names of parameters, clocks
@@ -24,7 +24,6 @@ mod candidates;
 mod dialogue;
 mod document;
 mod effects;
-mod example_roles;
 mod facts;
 mod filters;
 mod judge;
@@ -42,6 +41,7 @@ mod paging;
 mod recorded;
 mod refusal;
 mod roles;
+mod roles_of_example;
 mod rounds;
 mod saved_search;
 mod scheduler;
