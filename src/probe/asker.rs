@@ -77,6 +77,8 @@ pub(super) struct Asker {
     pub(super) listed: Vec<String>,
     /// Those with usual names, under their names in requests, of searches that were answered.
     taken: BTreeSet<String>,
+    /// Responses of a rate limit other than status 429, after which the same request was answered.
+    limited: Vec<Reply>,
     /// Lists in refusals, each with the name of a parameter that was sent and is not in it.
     lists: Vec<(String, Vec<String>)>,
 }
@@ -120,6 +122,7 @@ impl Asker {
             refused: BTreeMap::new(),
             listed: Vec::new(),
             taken: BTreeSet::new(),
+            limited: Vec::new(),
             lists: Vec::new(),
         }
     }
@@ -146,6 +149,20 @@ impl Asker {
             }
         }
         replies
+    }
+
+    /// Responses of a rate limit other than status 429, after which the same request was answered.
+    pub(super) fn limited(&self) -> Vec<Reply> {
+        match &self.source {
+            Source::Service(_) => self.limited.clone(),
+            Source::Recording(recording) => recording.limited(),
+        }
+    }
+
+    /// True for a refusal that may be a rate limit in unknown words: the key was accepted before, and the text has a number of seconds.
+    fn may_wait(&self, status: u16, text: &str) -> bool {
+        let is_accepted = self.calls.iter().any(|call| call.status == Some(200));
+        status == 403 && is_accepted && seconds_in(text).is_some()
     }
 
     /// Sends the key in another form from now on.
@@ -254,7 +271,7 @@ impl Asker {
                 return Ok(reply.map(named));
             }
         };
-        let (mut failed, mut waits, mut failures) = (None, 0, 0);
+        let (mut failed, mut waits, mut failures, mut limited) = (None, 0, 0, None);
         while waits < WAITS && failures < FAILURES {
             if self.left == 0 {
                 return failed.map_or(Ok(None), Err);
@@ -271,11 +288,14 @@ impl Asker {
             match source.ask(Question::unlimited(key, request, PATIENCE)).await.map(|exchange| exchange.answer) {
                 Ok(Some(Ok(answer))) => {
                     let status = answer.status.as_u16();
-                    self.calls.push(Call { question, status: Some(status) });
                     let text = String::from(secret.redact(&String::from_utf8_lossy(&answer.body)));
-                    if is_throttling(status, &answer.headers, &text) && self.left > 0 {
+                    let is_limit = is_throttling(status, &answer.headers, &text);
+                    let is_limit = is_limit || (waits == 0 && self.may_wait(status, &text));
+                    self.calls.push(Call { question, status: Some(status) });
+                    if is_limit && self.left > 0 {
                         waits += 1;
-                        sleep(wait(&answer.headers)?).await;
+                        sleep(wait(&answer.headers, &text)?).await;
+                        limited = (status != 429).then(|| Reply::new(parameters, status, answer.headers, text));
                         continue;
                     }
                     if status >= 500 && failures + 1 < FAILURES && self.left > 0 {
@@ -283,6 +303,7 @@ impl Asker {
                         sleep(PAUSE).await;
                         continue;
                     }
+                    self.limited.extend(limited.filter(|_| (200..300).contains(&status)));
                     // Parsed after redaction: words of the body may be sent back as candidates.
                     return Ok(Some(named(Reply::new(parameters, status, answer.headers, text))));
                 }
@@ -366,12 +387,20 @@ pub(super) fn reset_format(text: &str) -> ResetFormat {
     }
 }
 
-/// Returns the wait before a throttled request is retried: as requested by the service, else 10 s.
-fn wait(headers: &HeaderMap) -> Result<Duration> {
+/// Returns the only number of a text that may be one of seconds to wait: `retry in 3 seconds`.
+fn seconds_in(text: &str) -> Option<u64> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let mut numbers = words.filter_map(|word| word.parse().ok()).filter(|seconds| (1..=60).contains(seconds));
+    numbers.next().filter(|_| numbers.next().is_none())
+}
+
+/// Returns the wait before a throttled request is retried: as requested by the service in a header or in its text, else 10 s.
+fn wait(headers: &HeaderMap, text: &str) -> Result<Duration> {
     let usual = Profile::v4().throttle;
     let reset = usual.reset.as_deref().and_then(|name| headers.get(name)?.to_str().ok()).unwrap_or_default();
     let throttle = Throttle { reset_format: reset_format(reset.trim()), ..usual };
-    let wait = asked_wait(&throttle, headers).unwrap_or(Duration::from_secs(10));
+    let told = || seconds_in(text).map(Duration::from_secs);
+    let wait = asked_wait(&throttle, headers).or_else(told).unwrap_or(Duration::from_secs(10));
     if wait > LONGEST_WAIT {
         let message = format!("the service requests a wait of {} s", wait.as_secs());
         return Err(Error::new(ErrorKind::Throttled, message).advice("probe again after that"));
@@ -486,6 +515,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_text_may_name_the_seconds_to_wait() {
+        let cases = [
+            ("{\"code\": \"OVER_QUOTA\", \"text\": \"limit exceeded, retry in 3 seconds\"}", Some(3)),
+            ("Limite atteinte, réessayez dans 20 secondes", Some(20)),
+            ("30 requests in 10 minutes", None),
+            ("status 403, code E42", None),
+        ];
+        crate::cases::each(cases, |(text, seconds)| assert_eq!(seconds_in(text), seconds, "{text}"));
+    }
 
     #[test]
     fn requests_before_a_name_was_learnt_count_as_those_after_it() {

@@ -18,6 +18,7 @@ use super::beside::Beside;
 use super::candidates::{AID, NONSENSE, SIZE, pair};
 use super::effects;
 use super::known::Known;
+use super::list_members::id_members;
 use super::names;
 use super::observations::{ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
 use super::refusal;
@@ -43,6 +44,12 @@ pub(super) struct Dialogue {
     pub(super) samples: Vec<Value>,
     /// Ids of the saved searches in the list.
     pub(super) listed: Vec<String>,
+    /// The list, and the members of its entries that may be their ids, the likeliest first.
+    list_body: Option<Value>,
+    pub(super) members: Vec<String>,
+    /// Those that are tried as the id if no search is answered with a value of the one before: none if that one has a usual name, or
+    /// if a request that works has one of its values.
+    pub(super) other_members: VecDeque<String>,
     /// Saved searches that were requested in search of one with mentions, with the responses.
     pub(super) visited: Vec<(String, Reply)>,
     /// Refusals of other forms of the key, and of other requests.
@@ -61,6 +68,10 @@ pub(super) struct Dialogue {
     pub(super) aids_differ: bool,
     /// Set if the example was answered as it is.
     pub(super) is_example_answered: bool,
+    /// The response to it.
+    pub(super) answer_to_example: Option<Reply>,
+    /// Names of the parameter of the saved search that were tried because the list or a refusal has them, with their values.
+    pub(super) tried_members: Vec<Pair>,
     /// Set once a search was requested without a saved search.
     pub(super) has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
@@ -83,6 +94,9 @@ impl Dialogue {
             found,
             samples: Vec::new(),
             listed: Vec::new(),
+            list_body: None,
+            members: Vec::new(),
+            other_members: VecDeque::new(),
             visited: Vec::new(),
             key_refusals: Vec::new(),
             refusals: Vec::new(),
@@ -92,6 +106,8 @@ impl Dialogue {
             beside: None,
             aids_differ: false,
             is_example_answered: false,
+            answer_to_example: None,
+            tried_members: Vec::new(),
             has_tried_bare: false,
             has_tried_ends: false,
             zone_days: None,
@@ -130,6 +146,7 @@ impl Dialogue {
         } else {
             self.parameters = Some(described.clone());
         }
+        self.roles_of_example().await?;
         self.what_asks_for_mentions().await?;
         self.name_of_sort().await?;
         if self.found.asked.is_none() && !described.is_empty() {
@@ -256,15 +273,18 @@ impl Dialogue {
                 }
             };
             let accepted = (200..300).contains(&reply.status) && !reply.is_refusal();
-            let names = [AID].iter().chain(vocabulary::IDS.iter().filter(|_| accepted));
-            let lists = |name: &str| reply.body.as_ref().map(|body| shape::saved_searches(body, name));
-            let lists = names.filter_map(|name| lists(name)).find(|lists| !lists.is_empty()).unwrap_or_default();
+            let lists = match &reply.body {
+                Some(body) if accepted => self.lists_in(body),
+                Some(body) => shape::saved_searches(body, AID),
+                None => Vec::new(),
+            };
             if !lists.is_empty() {
                 self.found.saw("auth", format!("the list was returned for `{header}: {format}`"));
                 self.found.auth = Some((header, format));
                 self.list(&lists);
                 (self.found.named_zone, self.found.zone_is_stated) = self.zone_named(&reply);
                 let aid = lists[0].aid.clone();
+                self.list_body.clone_from(&reply.body);
                 return self.list_pages(&reply, &aid).await;
             }
             // The key was accepted, and the response is of another form than any list that is known.
@@ -272,7 +292,8 @@ impl Dialogue {
             if accepted && reply.body.as_ref().is_some_and(holds) {
                 self.found.saw("auth", format!("status {} for `{header}: {format}`", reply.status));
                 let text = format!(
-                    "no list of entries with an `aid` in the response of the list; set `sections` and `columns`. It was: {}",
+                    "no list of entries that have an id and a name in the response of the list; set `sections` and `columns`. \
+                     It was: {}",
                     reply.line()
                 );
                 self.found.could_not_tell("tables.saved_searches", text);
@@ -293,6 +314,45 @@ impl Dialogue {
         ))
     }
 
+    /// The lists of a response by the id of their entries: a member with a value of the example, a usual name, or else the likeliest
+    /// member.
+    fn lists_in<'v>(&mut self, body: &'v Value) -> Vec<shape::FoundList<'v>> {
+        /// Other members that are tried.
+        const OTHERS: usize = 2;
+        let facts = &self.known.facts;
+        let given = match &facts.aid {
+            Some(aid) => vec![pair(AID, aid)],
+            None => facts.example.clone(),
+        };
+        let members = id_members(body, &given);
+        self.members = members.iter().map(|member| member.name.clone()).collect();
+        let is_given = |name: &str| members.iter().any(|member| member.is_given && member.name == name);
+        let given = members.iter().filter(|member| member.is_given).map(|member| member.name.as_str());
+        let usual = [AID].into_iter().chain(vocabulary::IDS.iter().copied());
+        let usual: Vec<&str> = given.chain(usual).collect();
+        let lists = |name: &str| Some(shape::saved_searches(body, name)).filter(|lists| !lists.is_empty());
+        if let Some(found) = usual.iter().find_map(|name| lists(name)) {
+            return found;
+        }
+        let mut others = self.members.iter().filter(|name| !is_given(name));
+        let found = others.by_ref().find_map(|name| lists(name)).unwrap_or_default();
+        self.other_members = others.take(OTHERS).cloned().collect();
+        found
+    }
+
+    /// Takes another member of the entries of the list for their id.
+    pub(super) fn list_by(&mut self, member: &str) {
+        let Some(body) = self.list_body.clone() else { return };
+        let lists = shape::saved_searches(&body, member);
+        if lists.is_empty() {
+            return;
+        }
+        self.listed.clear();
+        self.found.lists.clear();
+        self.found.notes.retain(|note| !note.section.starts_with("tables.saved_searches"));
+        self.list(&lists);
+    }
+
     /// The zone that a person or the list names, if it is only one.
     fn zone_named(&self, list: &Reply) -> (Option<Clock>, bool) {
         let mut found: Vec<Clock> = list.body.as_ref().map(zones::names_in).unwrap_or_default();
@@ -308,8 +368,17 @@ impl Dialogue {
         for shape::FoundList { at: path, entries, aids, aid, layout } in lists {
             let name = path.last().map(|name| plain(name)).unwrap_or_default();
             let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
+            let has_unusual_id = aid.last().is_some_and(|id| !vocabulary::is_usual_id(id));
+            // The saved searches of another list, of which it says less.
+            let is_part = lists.iter().any(|other| {
+                let says_less = || leaves(entries[0]).len() < leaves(other.entries[0]).len();
+                other.at != *path
+                    && !shape::is_history(&other.at)
+                    && aids.iter().all(|aid| other.aids.contains(aid))
+                    && says_less()
+            });
             let (label, fan_out) = match () {
-                () if shape::is_history(path) => ("recent", false),
+                () if shape::is_history(path) || (is_part && has_unusual_id) => ("recent", false),
                 () if is(&["team", "shared", "group"]) => ("team", true),
                 () => ("saved", true),
             };
@@ -348,8 +417,10 @@ impl Dialogue {
     async fn as_given(&mut self) -> Result<()> {
         let facts = &self.known.facts;
         let aid = facts.aid.clone().or_else(|| self.listed.first().cloned());
-        let (Some(aid), false) = (aid, facts.example.is_empty()) else { return Ok(()) };
-        let asked = [vec![pair(AID, aid)], facts.example.clone()].concat();
+        if facts.example.is_empty() {
+            return Ok(());
+        }
+        let asked = aid.map(|aid| pair(AID, aid)).into_iter().chain(facts.example.clone()).collect::<Vec<Pair>>();
         let Some(reply) = self.asker.ask("search", &asked).await? else { return Ok(()) };
         match reply.is_refusal() {
             true => {
@@ -361,6 +432,7 @@ impl Dialogue {
                 self.name_of_number(&reply);
                 self.is_example_answered = true;
                 self.names_in_example();
+                self.answer_to_example = Some(reply.clone());
                 self.seen.push(Seen { size: None, reply: Arc::new(reply) });
             }
         }
@@ -523,10 +595,31 @@ impl Dialogue {
         let sizes = refusal::sizes(&message);
         if !sizes.is_empty() {
             self.found.sizes = sizes;
-        } else if let Some(least) = refusal::least(&message).filter(|least| (2..=1_000).contains(least)) {
+        } else if let Some(least) = self.least_in(refusal) {
             self.found.least = Some(least);
         }
         before != (self.found.sizes.clone(), self.found.least)
+    }
+
+    /// The least page size that the refusal of one names beside it, or after usual words, if no smaller page came.
+    fn least_in(&self, refusal: &Reply) -> Option<u64> {
+        let least = size_in(refusal).and_then(|sent| refusal::least_beside(&refusal.message(), sent));
+        self.possible_least(least.or_else(|| refusal::least(&refusal.message())))
+    }
+
+    /// Takes the least page size from the refusal of one that is too large.
+    pub(super) fn learn_least(&mut self, refusal: &Reply) {
+        let sent = size_in(refusal).filter(|_| refusal.is_refusal() && refusal.mentions(SIZE).is_some());
+        let least = self.possible_least(sent.and_then(|sent| refusal::least_beside(&refusal.message(), sent)));
+        self.found.least = self.found.least.or(least);
+    }
+
+    /// A least page size, unless it is usual, or a smaller page came.
+    fn possible_least(&self, least: Option<u64>) -> Option<u64> {
+        let least = least.filter(|least| (2..=1_000).contains(least))?;
+        let is_smaller =
+            |seen: &Seen| self.found.has_rows(&seen.reply) && size_in(&seen.reply).is_some_and(|size| size < least);
+        (!self.seen.iter().any(is_smaller)).then_some(least)
     }
 
     /// Parameters that request this many mentions, or the next accepted number of them; as many as come, if there is no such
@@ -602,7 +695,32 @@ impl Dialogue {
         }
         let text = format!("example of an error: {}", refusal.line());
         self.found.saw("error", text);
+        self.learn_limits(error.code.as_ref());
         self.found.error = Some(error);
         Ok(())
     }
+
+    /// Takes the statuses of rate limits other than 429: with the code of the error, which no other refusal has. `code`: its place.
+    fn learn_limits(&mut self, code: Option<&Path>) {
+        let code_of = |reply: &Reply| said(at(reply.body.as_ref()?, code?)?);
+        for reply in self.asker.limited() {
+            let rule = (reply.status, code_of(&reply));
+            let mut others = self.key_refusals.iter().chain(&self.refusals);
+            let is_of_others = others.any(|other| (other.status, code_of(other)) == rule);
+            // Any request may be forbidden; a service that is unavailable is asked again.
+            let is_told = rule.1.is_some() || rule.0 == 503;
+            if is_of_others || !is_told || self.found.throttle.rules.contains(&rule) {
+                continue;
+            }
+            let code = rule.1.as_ref().map(|code| format!(" with the code {code}")).unwrap_or_default();
+            let text = format!("status {}{code} is a rate limit: the request was answered after a wait", rule.0);
+            self.found.saw("throttle", text);
+            self.found.throttle.rules.push(rule);
+        }
+    }
+}
+
+/// The page size of a request.
+fn size_in(reply: &Reply) -> Option<u64> {
+    reply.asked.iter().find(|(name, _)| name == SIZE).and_then(|(_, size)| size.parse().ok())
 }

@@ -269,8 +269,13 @@ fn filters(found: &Findings) -> Vec<String> {
 }
 
 fn throttle(found: &Findings) -> Vec<String> {
-    let mut lines = vec!["when = [{ status = 429 }]".into(), set("retry_after", "Retry-After")];
     let throttle = &found.throttle;
+    let rules = throttle.rules.iter().map(|(status, code)| {
+        let code = code.as_ref().map(|code| format!(", code = {}", quoted(code))).unwrap_or_default();
+        format!(", {{ status = {status}{code} }}")
+    });
+    let rules: String = rules.collect();
+    let mut lines = vec![format!("when = [{{ status = 429 }}{rules}]"), set("retry_after", "Retry-After")];
     lines.extend(throttle.limit.as_ref().map(|name| set("limit", name)));
     lines.extend(throttle.remaining.as_ref().map(|name| set("remaining", name)));
     if let Some((name, format)) = &throttle.reset {

@@ -378,12 +378,50 @@ impl FewMentions {
     }
 }
 
-/// Path of the records that a search returns without being asked for any: several of them, each with a time.
+/// Path of the records that a search returns without being asked for any: several of them, each with a time, or else with a sentence
+/// among other fields, since times may be of an unknown form.
 fn unasked_mentions(body: &Value) -> Option<Path> {
-    let dated = |records: &[&Value]| {
-        let timed = |record: &&Value| leaves(record).iter().any(|(_, value)| shape::instant(value).is_some());
-        records.len() >= 5 && shape::is_rich(records) && records.iter().all(timed)
+    /// Records, and fields of one, that are not lists of something else by chance.
+    const RECORDS: usize = 5;
+    const FIELDS: usize = 5;
+    /// Words of a sentence.
+    const WORDS: usize = 4;
+    let timed = |record: &&Value| leaves(record).iter().any(|(_, value)| shape::instant(value).is_some());
+    let is_sentence = |value: &Value| value.as_str().is_some_and(|text| text.split_whitespace().count() >= WORDS);
+    let told = |record: &&Value| {
+        let fields = leaves(record);
+        fields.len() >= FIELDS && fields.iter().any(|(_, value)| is_sentence(value))
     };
-    let found = shape::arrays(body).into_iter().filter(|(_, records)| dated(records));
-    found.max_by_key(|(_, records)| leaves(records[0]).len()).map(|(path, _)| path)
+    let found = shape::arrays(body).into_iter();
+    let found = found.filter(|(_, records)| records.len() >= RECORDS && shape::is_rich(records));
+    let (dated, others): (Vec<_>, Vec<_>) = found.partition(|(_, records)| records.iter().all(timed));
+    let others: Vec<_> = others.into_iter().filter(|(_, records)| records.iter().all(told)).collect();
+    let found = if dated.is_empty() { others } else { dated };
+    found.into_iter().max_by_key(|(_, records)| leaves(records[0]).len()).map(|(path, _)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cases::each;
+
+    #[test]
+    fn records_that_come_unasked_need_no_time_of_a_known_form() {
+        let rows = |of: &dyn Fn(usize) -> Value| (0..8).map(of).collect::<Vec<Value>>();
+        let mention = |n: usize, at: &str| json!({"id": n, "at": at, "text": format!("a text of number {n}"), "site": "x.test", "by": "ann"});
+        let dated = rows(&|n| mention(n, "2026-06-01T10:00:00Z"));
+        let odd = rows(&|n| mention(n, "20. November 2026, 10 Uhr"));
+        let authors =
+            rows(&|n| json!({"handle": format!("a{n}"), "name": "Ann Lee", "mentions": n, "reach": 7, "tone": "x"}));
+        let cases = [
+            (json!({"items": dated, "authors": authors}), Some("items")),
+            (json!({"items": odd, "authors": authors}), Some("items")),
+            (json!({"items": odd, "top": dated}), Some("top")),
+            (json!({"authors": authors}), None),
+            (json!({"items": odd[..2]}), None),
+        ];
+        each(cases, |(body, at)| assert_eq!(unasked_mentions(&body).map(|path| path.concat()).as_deref(), at));
+    }
 }

@@ -4,10 +4,11 @@
 //! dialogue ─▶ saved_search ─▶ mentions ─▶ rounds, judge, filters ─▶ offset, paging, zone_of_times, window_ends
 //!     │                                            ─▶ timeline_days ─▶ observations ─▶ document, report
 //!     │                    effects, numbers, roles, overview: coverage of a response, its counts, the meaning of its fields
+//!     │                    roles_of_example: parameters of an example by what the service says of a value that it does not have
 //!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
 //!     │                    ends_now: periods that have a name and end now; unread_times: times in unknown forms
 //!     └▶ asker ─▶ service or recording
-//!                          shape, vocabulary, names, zones: structure of responses, names of parameters, clocks
+//!                          shape, list_members, vocabulary, names, zones: structure of responses, names of parameters, clocks
 //! ```
 //!
 //! The asker gets the responses from a service or from a recording. What is inferred depends on the responses and on the
@@ -29,6 +30,7 @@ mod facts;
 mod filters;
 mod judge;
 mod known;
+mod list_members;
 mod list_pages;
 mod mentions;
 mod names;
@@ -41,6 +43,7 @@ mod paging;
 mod recorded;
 mod refusal;
 mod roles;
+mod roles_of_example;
 mod rounds;
 mod saved_search;
 mod scheduler;

@@ -26,7 +26,7 @@ const SHOWN: [&str; 5] = [DURATION, TIMEZONE, SIZE, OFFSET, SORT];
 impl Dialogue {
     /// True if the service has another name for a parameter, which is not known: if it lists others, or has another one for the saved
     /// search.
-    fn is_open(&self, usual: &str) -> bool {
+    pub(super) fn is_open(&self, usual: &str) -> bool {
         let has = |of: &str| self.asker.names.iter().any(|(known, _)| known == of);
         let listed = &self.asker.listed;
         let is_other = if listed.is_empty() { has(AID) } else { !listed.iter().any(|name| name == usual) };
@@ -254,24 +254,25 @@ impl Dialogue {
 
 /// True if a response, to the first request with [`FEW`] in one more parameter, may be another page of the same search: with the same
 /// counts, and with other mentions if any came.
-fn may_begin_elsewhere(first: &Reply, reply: &Reply) -> bool {
-    let counts = |reply: &Reply| -> Vec<(Path, u64)> {
-        let numbers = reply.body.iter().flat_map(leaves).filter_map(|(path, value)| Some((path, value.as_u64()?)));
-        let of_clock = |(path, _): &(Path, u64)| {
-            let name = path.last().map(|name| plain(name)).unwrap_or_default();
-            name.ends_with("ms") || ["elapsed", "time", "took"].iter().any(|word| name.contains(word))
-        };
-        // A response may repeat the number.
-        numbers.filter(|count| count.1 != FEW && !of_clock(count)).collect()
-    };
+pub(super) fn may_begin_elsewhere(first: &Reply, reply: &Reply) -> bool {
     let begin = |reply: &Reply| -> Vec<Value> {
         let arrays = reply.body.as_ref().map(shape::arrays).unwrap_or_default();
         arrays.iter().filter(|(_, rows)| shape::is_rich(rows)).map(|(_, rows)| rows[0].clone()).collect()
     };
     let (before, now) = (begin(first), begin(reply));
-    let counted = counts(first);
-    let has_same_counts = counts(reply).iter().all(|count| counted.contains(count));
+    let counted = counts_of(first);
+    let has_same_counts = counts_of(reply).iter().all(|count| counted.contains(count));
     !reply.is_refusal() && has_same_counts && (before.is_empty() || before != now)
+}
+
+/// Numbers of a response outside its records, by their places, without those of clocks, and without [`FEW`], which it may repeat.
+pub(super) fn counts_of(reply: &Reply) -> Vec<(Path, u64)> {
+    let numbers = reply.body.iter().flat_map(leaves).filter_map(|(path, value)| Some((path, value.as_u64()?)));
+    let of_clock = |(path, _): &(Path, u64)| {
+        let name = path.last().map(|name| plain(name)).unwrap_or_default();
+        name.ends_with("ms") || ["elapsed", "time", "took"].iter().any(|word| name.contains(word))
+    };
+    numbers.filter(|count| count.1 != FEW && !of_clock(count)).collect()
 }
 
 /// Lengths of the arrays of a response that may have mentions.
@@ -286,14 +287,14 @@ fn trimmed(word: &str) -> &str {
 }
 
 /// The usual name of the parameter whose value a refusal is about, by the values that it lists or shows instead.
-fn usual_in(refusal: &str) -> Option<&'static str> {
+pub(super) fn usual_in(refusal: &str) -> Option<&'static str> {
     let zone = refusal.split_whitespace().map(trimmed).any(|word| word.contains('/') && is_zone(word));
     let told = [refusal::values(refusal), refusal::examples(refusal)].concat();
     let has = |usual: &str| told.iter().any(|value| usual_for(value) == Some(usual));
     match () {
         () if zone || has(TIMEZONE) => Some(TIMEZONE),
         () if !refusal::sizes(refusal).is_empty() => Some(SIZE),
-        () if has(DURATION) || refusal::unit_of_number(refusal).is_some() => Some(DURATION),
+        () if has(DURATION) || are_periods(&told) || refusal::unit_of_number(refusal).is_some() => Some(DURATION),
         () if has(SORT) => Some(SORT),
         () => None,
     }
@@ -315,9 +316,25 @@ fn is_zone(value: &str) -> bool {
     has_form && value.parse::<Zone>().is_ok()
 }
 
+/// Usual numbers of hours, days or other units of a period.
+const USUAL: [&str; 14] = ["1", "2", "3", "6", "7", "12", "14", "24", "28", "30", "60", "90", "180", "365"];
+
+/// True if some of these values differ in usual numbers of periods alone, within words of any language: `kako_7nichi`, `kako_30nichi`.
+fn are_periods(values: &[String]) -> bool {
+    let parts = values.iter().filter_map(|value| {
+        let digit = |c: char| c.is_ascii_digit();
+        let number = value.split(|c: char| !digit(c)).find(|part| !part.is_empty())?;
+        let words: Vec<&str> = value.split(digit).filter(|part| !part.is_empty()).collect();
+        let letters = words.concat().chars().filter(|c| c.is_alphabetic()).count();
+        (letters > 1 && USUAL.contains(&number)).then_some((words, number))
+    });
+    let parts: Vec<(Vec<&str>, &str)> = parts.collect();
+    let same = |(words, number): &(Vec<&str>, &str)| parts.iter().any(|(other, with)| other == words && with != number);
+    parts.iter().any(same)
+}
+
 /// True for a period with a number: `7d`, or a usual number between two words, as `ultimos_7_dias`.
 fn is_period(value: &str) -> bool {
-    const USUAL: [&str; 14] = ["1", "2", "3", "6", "7", "12", "14", "24", "28", "30", "60", "90", "180", "365"];
     let is_word = |text: &str| text.len() > 2 && text.chars().all(char::is_alphabetic);
     let parts: Vec<&str> = value.split(|c: char| !c.is_alphanumeric()).collect();
     match parts.as_slice() {
@@ -539,6 +556,9 @@ mod tests {
             ("last must be a number of days, an integer", Some(DURATION)),
             ("zona: no es una zona horaria IANA, por ejemplo Europe/Madrid", Some(TIMEZONE)),
             ("orden: valor no admitido. Valores admitidos: recientes, antiguas, alcance", Some(SORT)),
+            ("kikan wa [honjitsu, kako_24jikan, kako_7nichi, kako_30nichi] no dore ka", Some(DURATION)),
+            ("zeitraum: erlaubt sind heute, letzte-7-tage, letzte-30-tage", Some(DURATION)),
+            ("narabi wa [shinchaku, furui, riichi] no dore ka", None),
             ("n: expected one of 10, 25, 50", Some(SIZE)),
             ("limite: debe ser un entero, 1 como mínimo", None),
             ("desde, hasta: deben ser dos fechas, por ejemplo 2026-01-31", None),

@@ -310,12 +310,14 @@ pub(super) struct Seen {
     pub(super) reply: Arc<Reply>,
 }
 
-/// Names of rate-limit headers.
+/// Rate limits: names of headers, and statuses with the codes of errors.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Throttle {
     pub(super) limit: Option<String>,
     pub(super) remaining: Option<String>,
     pub(super) reset: Option<(String, &'static str)>,
+    /// Other statuses than 429, with the code if an error has one.
+    pub(super) rules: Vec<(u16, Option<String>)>,
 }
 
 impl Findings {

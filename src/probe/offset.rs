@@ -144,14 +144,18 @@ impl Dialogue {
     async fn cursor(&mut self) -> Result<bool> {
         /// Names of the parameter that are tried.
         const NAMES: usize = 3;
-        let names_a_page = |reply: &Reply| reply.body.as_ref().is_some_and(|body| !self.next_pages(body).is_empty());
+        let names_a_page = |reply: &Reply| {
+            let is_named = reply.body.as_ref().is_some_and(|body| !self.next_pages(body).is_empty());
+            is_named || !self.links_of_search(reply).is_empty()
+        };
         if !self.seen.iter().any(|seen| self.found.has_rows(&seen.reply) && names_a_page(&seen.reply)) {
             return Ok(false);
         }
         let small = self.accepted(5);
         let Some((first, reply)) = self.page_at(None, small, true).await? else { return Ok(false) };
         let next = reply.body.as_ref().map(|body| self.next_pages(body)).unwrap_or_default();
-        for (pairs, path) in next.into_iter().take(NAMES) {
+        let links = self.links_of_search(&reply).into_iter().map(|link| (link, false));
+        for ((pairs, path), is_named) in next.into_iter().map(|next| (next, true)).chain(links).take(NAMES) {
             // A link repeats the parameters of the request.
             let sent = |name: &String| {
                 let usual = super::asker::usual_name(name, &self.asker.names);
@@ -159,7 +163,12 @@ impl Dialogue {
             };
             let Some((name, value)) = pairs.into_iter().rev().find(|(name, _)| !sent(name)) else { continue };
             let Some((second, _)) = self.page_at(Some(pair(&name, value)), small, false).await? else { break };
-            if !second.is_empty() && second.iter().all(|id| !first.contains(id)) {
+            // A link whose name does not say where it leads may lead to the last page.
+            let is_next = || {
+                let newest = self.newest_known();
+                newest.get(first.len()..).is_some_and(|rest| rest.starts_with(&second))
+            };
+            if !second.is_empty() && second.iter().all(|id| !first.contains(id)) && (is_named || is_next()) {
                 let text =
                     format!("each page names the next one at {}: `{name}` returned other mentions", place(&path));
                 self.found.saw("offset", text);
@@ -168,6 +177,23 @@ impl Dialogue {
             }
         }
         Ok(false)
+    }
+
+    /// Links of a response to pages of the same search, whatever their names, with their parameters: other places than those that
+    /// [`next_pages`](Self::next_pages) has.
+    fn links_of_search(&self, reply: &Reply) -> Vec<(Vec<Pair>, Path)> {
+        let Some(body) = &reply.body else { return Vec::new() };
+        let (usual, aid) = self.aid();
+        let of_search = pair(super::asker::own_name(&usual, &self.asker.names), aid);
+        let named: Vec<Path> = self.next_pages(body).into_iter().map(|(_, path)| path).collect();
+        let mentions = self.found.mentions.as_deref().filter(|at| !at.is_empty());
+        let is_other = |path: &Path| !named.contains(path) && mentions.is_none_or(|at| !path.starts_with(at));
+        let links = shape::leaves(body).into_iter().filter(|(path, _)| is_other(path)).filter_map(|(path, value)| {
+            let (_, query) = value.as_str()?.split_once('?')?;
+            let pairs: Vec<Pair> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+            pairs.contains(&of_search).then_some((pairs, path))
+        });
+        links.collect()
     }
 
     /// Finds links to a next page in responses with all mentions of a window or a saved search: they say nothing about what follows.

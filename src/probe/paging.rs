@@ -144,6 +144,7 @@ impl Dialogue {
             return Ok(());
         }
         let is_refused = reply.is_refusal_of(&[SIZE]);
+        self.learn_least(&reply);
         if reply.is_refusal() && !is_refused {
             return self.page_seen("a request for a larger page was refused because of another parameter");
         }

@@ -50,6 +50,25 @@ impl Recording {
         self.replies(path, key).filter(|(answer, _)| has(answer)).map(|(_, reply)| reply).collect()
     }
 
+    /// Responses of a rate limit other than status 429, after which the same request was answered.
+    pub(super) fn limited(&self) -> Vec<Reply> {
+        let mut found = Vec::new();
+        for (number, answer) in self.answers.iter().enumerate() {
+            let Ok(response) = &answer.response else { continue };
+            let (status, text) = (response.status.as_u16(), String::from_utf8_lossy(&response.body).into_owned());
+            let is_answer = |later: &RecordedAnswer| {
+                let is_same =
+                    later.path == answer.path && later.parameters == answer.parameters && later.key == answer.key;
+                is_same && later.response.as_ref().is_ok_and(|response| response.status.is_success())
+            };
+            let may_be = status == 403 || (status != 429 && is_throttling(status, &response.headers, &text));
+            if may_be && self.answers[number + 1..].iter().any(is_answer) {
+                found.push(Reply::new(&answer.parameters, status, response.headers.clone(), text));
+            }
+        }
+        found
+    }
+
     fn replies(&self, path: &str, key: &str) -> impl Iterator<Item = (&RecordedAnswer, Reply)> {
         let form = move |answer: &&RecordedAnswer| {
             answer.key.as_ref().is_none_or(|sent| match (sent.split_once(": "), key.split_once(": ")) {

@@ -192,6 +192,24 @@ pub(super) fn refuses_name(message: &str, name: &str) -> bool {
     })
 }
 
+/// Returns words that may be the parameter that a refusal is about, in whatever language: a text that a sentence of the refusal has as
+/// well (`{"feld": "projekt", "meldung": "Pflichtangabe fehlt: projekt"}`), and the only word before or behind a colon.
+pub(super) fn subjects(body: &Value) -> Vec<String> {
+    let texts: Vec<&str> = texts(body).into_iter().map(|(_, text)| text).collect();
+    let is_word = |word: &str| {
+        let part = |c: char| c.is_ascii_alphanumeric() || "_-.[]".contains(c);
+        word.len() > 1 && is_name(word) && word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(part)
+    };
+    let sentences: Vec<&str> = texts.iter().copied().filter(|text| text.contains(' ')).collect();
+    let is_said = |word: &&str| sentences.iter().any(|sentence| words_of(sentence).contains(word));
+    let alone = texts.iter().copied().filter(is_said);
+    let behind = sentences.iter().filter_map(|sentence| Some(sentence.rsplit_once(": ")?.1));
+    let before = sentences.iter().filter_map(|sentence| Some(sentence.split_once(':')?.0));
+    let marks = ['\'', '"', '`', '.', ' '];
+    let words = alone.chain(behind).chain(before).map(|word| word.trim_matches(marks)).filter(|word| is_word(word));
+    each_once(words.map(str::to_owned))
+}
+
 /// Separates the [`statements`] of a refusal.
 const APART: &str = "\n\n";
 
@@ -446,7 +464,16 @@ fn listed(text: &str) -> Vec<String> {
     let separators: &[char] = if text.contains('|') { &['|'] } else { &[',', ';'] };
     let parts =
         text.split(separators).flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" / ")).map(clean);
-    let found = each_once(parts.filter(|part| !part.is_empty()));
+    let mut found = each_once(parts.filter(|part| !part.is_empty()));
+    // Words before a list of single words: `erlaubt sind neueste, aelteste`.
+    if let Some((first, rest)) = found.split_first_mut()
+        && !rest.is_empty()
+        && rest.iter().all(|word| !word.contains(' '))
+        && first.split_whitespace().count() > 2
+        && let Some((_, last)) = first.rsplit_once(' ')
+    {
+        *first = clean(last);
+    }
     let short = |word: &String| word.len() <= LONGEST && word.split_whitespace().count() <= 3;
     if found.iter().all(short) { found } else { found.into_iter().filter(|word| !word.contains(' ')).collect() }
 }
@@ -517,6 +544,31 @@ pub(super) fn least(message: &str) -> Option<u64> {
     let behind = words.iter().find_map(|word| word_at(message, word))?;
     let number = message[behind..].split(|c: char| !c.is_ascii_digit()).find(|word| !word.is_empty())?;
     number.parse().ok().filter(|least| *least > 0)
+}
+
+/// Returns the least number of a refusal of another one, in whatever language: the smaller end of a range that the number is outside
+/// of, such as `from 10 to 100`, or the only number that is larger than the refused one.
+pub(super) fn least_beside(message: &str, refused: u64) -> Option<u64> {
+    /// Bytes between the ends of a range.
+    const BETWEEN: usize = 16;
+    let mut numbers: Vec<(usize, usize, u64)> = Vec::new();
+    let mut at = 0;
+    for part in message.split(|c: char| !c.is_ascii_alphanumeric()) {
+        numbers.extend(part.parse().ok().map(|number| (at, at + part.len(), number)));
+        at += part.len() + message[at + part.len()..].chars().next().map_or(0, char::len_utf8);
+    }
+    numbers.retain(|(.., number)| *number != refused);
+    let is_range = |(_, end, from): &(usize, usize, u64), (start, _, to): &(usize, usize, u64)| {
+        let between = &message[*end..*start];
+        let is_apart = between.len() <= BETWEEN && !between.contains([',', ';', '\n']) && !between.contains(". ");
+        is_apart && from < to && !(*from..=*to).contains(&refused)
+    };
+    let range = numbers.windows(2).find(|pair| is_range(&pair[0], &pair[1])).map(|pair| pair[0].2);
+    let only = || match numbers.as_slice() {
+        [(.., number)] if *number > refused => Some(*number),
+        _ => None,
+    };
+    range.or_else(only)
 }
 
 fn clean(word: &str) -> String {
@@ -844,6 +896,18 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_in_any_language_names_its_parameter() {
+        let cases = [
+            (json!({"feld": "projekt_id", "meldung": "Pflichtangabe fehlt: projekt_id"}), ["projekt_id"].as_slice()),
+            (json!({"erreur": {"code": "veille", "message": "Paramètre obligatoire absent : veille"}}), &["veille"]),
+            (json!({"kekka": "shippai", "code": "E826", "riyuu": "hissu: kensaku"}), &["kensaku", "hissu"]),
+            (json!({"error": "tema: es obligatorio"}), &["tema"]),
+            (json!({"error": "no se puede"}), &[]),
+        ];
+        each(cases, |(body, expected)| assert_eq!(subjects(&body), expected, "{body}"));
+    }
+
+    #[test]
     fn refusals_tell_what_would_be_taken() {
         let cases = [
             ("sortBy: `zzq` is no order: newest, oldest", ["newest", "oldest"].as_slice()),
@@ -869,6 +933,8 @@ mod tests {
             ("dataSize must be a number or a word", &[]),
             ("[sortBy] zzq is unknown, known are [newest, oldest]", &["newest", "oldest"]),
             ("orden: valor no admitido. Valores admitidos: recientes, antiguas", &["recientes", "antiguas"]),
+            ("tri : valeurs admises date_desc, date_asc, portee_desc", &["date_desc", "date_asc", "portee_desc"]),
+            ("sortierung: erlaubt sind neueste, aelteste", &["neueste", "aelteste"]),
         ];
         each(cases, |(refusal, expected)| {
             assert_eq!(values(refusal), expected, "{refusal}");
@@ -975,6 +1041,21 @@ mod tests {
         assert_eq!((unit_of_number("must be days or hours"), unit_of_number("an integer")), (None, None));
         assert_eq!((least("dataSize: at least 20"), least("must be between 5 and 100")), (Some(20), Some(5)));
         assert_eq!((least("dataSize: at most 200"), least("administrator")), (None, None));
+        let cases = [
+            ("size: from 10 to 100", 5, Some(10)),
+            ("size: from 10 to 100", 100_000, Some(10)),
+            ("taille : entre 10 et 100", 5, Some(10)),
+            ("anzahl=5: mindestens 10", 5, Some(10)),
+            ("10 <= n <= 100, got 5", 5, Some(10)),
+            // It is no bound for a number within, and the number of something else is none.
+            ("size: from 10 to 100", 13, None),
+            ("kensuu: 30 made", 100_000, None),
+            ("(plan: Pro 5, limit 30)", 100_000, None),
+            ("size=5 is wrong", 5, None),
+        ];
+        each(cases, |(refusal, refused, expected)| {
+            assert_eq!(least_beside(refusal, refused), expected, "{refusal} {refused}");
+        });
     }
 
     #[test]

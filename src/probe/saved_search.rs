@@ -3,6 +3,7 @@
 //! The first refusals of a service say which parameters they miss. They are sent in turn, from that of the saved search to those of the
 //! example, until a search is answered.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::asker::{Pair, Reply};
@@ -12,7 +13,7 @@ use super::effects;
 use super::observations::Seen;
 use super::refusal;
 use super::scheduler::Outcome;
-use super::shape::{self, leaves, said};
+use super::shape::{self, each_once, leaves, said};
 use super::{numbers, vocabulary};
 use crate::error::Result;
 
@@ -24,21 +25,37 @@ impl Dialogue {
         Some(vec![of(&since)?, of(&until)?])
     }
 
-    /// Requests the overview of a few saved searches and continues with the one that has the most mentions.
+    /// Requests the overview of a few saved searches and continues with the one that has the most mentions. If no search is answered,
+    /// the ids of the list may be another member of its entries.
     pub(super) async fn search(&mut self) -> Result<()> {
+        loop {
+            if self.search_listed().await? {
+                return Ok(());
+            }
+            let Some(member) = self.other_members.pop_front() else { break };
+            self.list_by(&member);
+        }
+        self.tell_unanswered();
+        Ok(())
+    }
+
+    /// As [`search`](Self::search), by one member of the entries. `false` if no search is answered.
+    async fn search_listed(&mut self) -> Result<bool> {
         /// Saved searches requested at most.
         const LOOKED_AT: usize = 4;
+        /// The same, if their ids may be another member of the entries.
+        const UNCERTAIN: usize = 1;
         /// Mentions that are enough to stop at a saved search.
         const ENOUGH: u64 = 100;
         /// Mentions that may arrive between two requests.
         const MEANWHILE: u64 = 10;
         let given = self.known.facts.aid.clone();
         let others = self.listed.iter().filter(|aid| given.as_ref() != Some(aid)).cloned();
-        let aids: Vec<String> = given.clone().into_iter().chain(others).take(LOOKED_AT).collect();
+        let most = if self.other_members.is_empty() { LOOKED_AT } else { UNCERTAIN };
+        let mut aids: VecDeque<String> = given.clone().into_iter().chain(others).take(most).collect();
         let mut best: Option<((u64, u64), String, Reply)> = None;
         let mut masses: Vec<u64> = Vec::new();
-        let aids_known = !aids.is_empty();
-        for aid in aids {
+        while let Some(mut aid) = aids.pop_front() {
             let asked = [vec![pair(AID, &aid)], self.found.with.clone()].concat();
             let Some(reply) = self.asker.ask("search", &asked).await? else {
                 match self.asker.is_recording() {
@@ -50,6 +67,14 @@ impl Dialogue {
             if reply.is_refusal() {
                 self.refusals.push(reply);
                 continue;
+            }
+            let sent = reply.asked.iter().find(|(name, _)| name == AID).map(|(_, sent)| sent.clone());
+            let is_other = sent.as_ref().is_some_and(|sent| *sent != aid);
+            aid = sent.unwrap_or(aid);
+            if is_other || !self.other_members.is_empty() {
+                // The member of the entries that is their id is known now.
+                self.other_members.clear();
+                aids = self.listed.iter().filter(|other| **other != aid).take(LOOKED_AT - 1).cloned().collect();
             }
             let mass = mass(&reply);
             let enough = mass.0 >= ENOUGH || given.as_ref() == Some(&aid);
@@ -63,14 +88,13 @@ impl Dialogue {
             }
         }
         let Some((_, aid, reply)) = best else {
-            self.tell_unanswered(aids_known);
-            return Ok(());
+            return Ok(false);
         };
         // Mentions that arrived meanwhile make a small difference.
         let (least, most) = (masses.iter().min(), masses.iter().max());
         self.aids_differ = least.zip(most).is_some_and(|(least, most)| *most > least.saturating_mul(2) + MEANWHILE);
         self.begin_with(aid, reply);
-        Ok(())
+        Ok(true)
     }
 
     /// Repeats a refused search with what its refusals miss, until one is answered or nothing is left to try. `None` if a request has
@@ -105,7 +129,42 @@ impl Dialogue {
         {
             reply = again;
         }
-        if reply.is_refusal() { self.as_in_example(reply, asked).await } else { Ok(Some(reply)) }
+        if reply.is_refusal()
+            && let Some(again) = self.as_listed(&reply, asked).await?
+        {
+            reply = again;
+        }
+        if reply.is_refusal() && self.has_other_id() && !self.has_tried_bare && reply.mentions(AID).is_some() {
+            // As above, if the refusal has other words for a parameter that the service does not have.
+            self.refusals.push(reply);
+            let Some(again) = self.asker.ask("search", &self.found.with.clone()).await? else { return Ok(None) };
+            self.has_tried_bare = true;
+            reply = again;
+            let named = match self.as_required(&reply, asked).await? {
+                None => self.as_listed(&reply, asked).await?,
+                named => named,
+            };
+            reply = named.unwrap_or(reply);
+        }
+        // It may be another saved search by now.
+        let asked = if reply.asked.is_empty() { asked.to_vec() } else { reply.asked.clone() };
+        if reply.is_refusal()
+            && let Some(again) = self.within_ends(&reply, &asked).await?
+        {
+            reply = again;
+        }
+        if reply.is_refusal() { self.as_in_example(reply, &asked).await } else { Ok(Some(reply)) }
+    }
+
+    /// True if the id of the list's entries has another name than the usual one, and the parameter of the saved search is not known.
+    fn has_other_id(&self) -> bool {
+        let id = self.found.lists.first().and_then(|list| list.aid.last());
+        id.is_some_and(|id| id != AID) && !self.knows_name_of_aid()
+    }
+
+    /// True if the parameter of the saved search has another name than the usual one, which is known.
+    fn knows_name_of_aid(&self) -> bool {
+        self.asker.names.iter().any(|(usual, _)| usual == AID)
     }
 
     /// Repeats a refused search with the ends of a window in an example that was answered, then with its other parameters. `None` if a
@@ -136,9 +195,16 @@ impl Dialogue {
     }
 
     /// Notes that no search was answered.
-    fn tell_unanswered(&mut self, aids_known: bool) {
+    fn tell_unanswered(&mut self) {
         let last = self.refusals.last().map(|reply| format!(". Last refusal: {}", reply.line()));
-        let why = if aids_known { "no search was answered" } else { "no saved search is known" };
+        let is_known = !self.listed.is_empty() || self.known.facts.aid.is_some();
+        let why = if is_known { "no search was answered" } else { "no saved search is known" };
+        let member = self.found.lists.first().and_then(|list| list.aid.last().cloned());
+        if let Some(member) = member.filter(|name| !vocabulary::is_usual_id(name)) {
+            let text =
+                format!("no search was answered with a value of `{member}`, which may not be the id of an entry");
+            self.found.could_not_tell("tables.saved_searches", text);
+        }
         let text = format!(
             "{why}; state the parameter of the saved search with --fact 'search.aid = \"NAME\"', or give a request that works \
              with --example{}",
@@ -241,15 +307,17 @@ impl Dialogue {
         /// Names tried.
         const NAMES: usize = 2;
         let before = Arc::clone(&self.asker.names);
-        if before.iter().any(|(usual, _)| usual == AID) {
+        if self.knows_name_of_aid() {
             return Ok(None);
         }
         let given = self.known.facts.others();
+        let sent = asked.iter().find(|(usual, _)| usual == AID).map(|(_, aid)| aid.clone());
         let is_end = |own: &str| !vocabulary::ends_with(own).is_empty();
         let missed = self.missed_by(refusal);
         let before_ends = !missed.iter().any(|name| is_end(name));
         let other = |own: &String| own != AID && !is_end(own) && !given.iter().any(|(name, _)| name == own);
         for own in missed.into_iter().filter(other).take(NAMES) {
+            self.tried_members.extend(sent.iter().map(|aid| (own.clone(), aid.clone())));
             self.name(AID, &own);
             let Some(reply) = self.asker.ask("search", asked).await? else { break };
             let missed = refusal::required(&reply.statements());
@@ -259,6 +327,54 @@ impl Dialogue {
                 return Ok(Some(reply));
             }
             self.asker.names = Arc::clone(&before);
+        }
+        Ok(None)
+    }
+
+    /// Requests a search under the names of members of the list's entries: those that a refusal names, that of their ids, and words that
+    /// the refusal names otherwise. Returns the first response that is no refusal, or that misses another parameter.
+    async fn as_listed(&mut self, refusal: &Reply, asked: &[Pair]) -> Result<Option<Reply>> {
+        /// Names tried.
+        const NAMES: usize = 2;
+        let before = Arc::clone(&self.asker.names);
+        let id = self.found.lists.first().and_then(|list| list.aid.last().cloned());
+        // A saved search of others that were answered may be refused for itself.
+        let is_open = !self.knows_name_of_aid() && self.visited.is_empty();
+        let Some(id) = id.filter(|_| is_open) else { return Ok(None) };
+        let named = self.members.iter().filter(|name| refusal.mentions(name).is_some()).cloned();
+        let subjects = refusal.body.as_ref().map(refusal::subjects).unwrap_or_default();
+        let mut names = each_once(named.chain([id.clone()]).chain(subjects));
+        let is_known = |name: &String| {
+            let is_given = self.known.facts.example.iter().any(|(known, _)| known == name);
+            vocabulary::GIVEN.contains(&name.as_str()) || (is_given && !self.members.contains(name))
+        };
+        names.retain(|name| !is_known(name) && vocabulary::ends_with(name).is_empty());
+        let sent = asked.iter().find(|(usual, _)| usual == AID).map(|(_, aid)| aid.clone());
+        for own in names.into_iter().take(NAMES) {
+            let is_other = own != id && self.members.contains(&own);
+            if is_other {
+                self.list_by(&own);
+            }
+            let aid = if is_other { self.listed.first().cloned() } else { sent.clone() };
+            let tried = aid.map(|aid| (own.clone(), aid)).filter(|tried| !self.tried_members.contains(tried));
+            if let Some(tried) = tried {
+                let rest = asked.iter().filter(|(usual, _)| usual != AID).cloned();
+                let asked: Vec<Pair> = [pair(AID, &tried.1)].into_iter().chain(rest).collect();
+                self.tried_members.push(tried);
+                self.name(AID, &own);
+                let reply = self.asker.ask("search", &asked).await?;
+                let missed = reply.as_ref().map(|reply| refusal::required(&reply.statements())).unwrap_or_default();
+                let next = !missed.contains(&own) && missed.iter().any(|name| !vocabulary::ends_with(name).is_empty());
+                if let Some(reply) = reply.filter(|reply| !reply.is_refusal() || next) {
+                    let text = format!("the saved search is sent as `{own}`: a refusal or the list has that name");
+                    self.found.saw("search", text);
+                    return Ok(Some(reply));
+                }
+                self.asker.names = Arc::clone(&before);
+            }
+            if is_other {
+                self.list_by(&id);
+            }
         }
         Ok(None)
     }

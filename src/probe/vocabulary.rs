@@ -206,6 +206,12 @@ pub(super) const GIVEN: [&str; 6] = ["aid", "duration", "timezone", "dataFrom", 
 pub(super) const IDS: &[&str] =
     &["searchid", "savedsearchid", "queryid", "topicid", "alertid", "monitorid", "projectid", "id"];
 
+/// True for a usual name of the id of a saved search.
+pub(super) fn is_usual_id(name: &str) -> bool {
+    let name = plain(name);
+    name == "aid" || IDS.contains(&name.as_str())
+}
+
 /// Parameters that may request mentions.
 pub(super) const FLAGS: &[&str] = &[
     "mentions",

@@ -26,6 +26,9 @@ struct Case {
     /// Facts that a person states.
     #[serde(default)]
     facts: Vec<String>,
+    /// A request that works.
+    #[serde(default)]
+    example: Option<String>,
     /// Texts that the profile does not contain.
     never: Vec<String>,
     exchanges: Vec<Exchange>,
@@ -53,8 +56,11 @@ fn write(folder: &Path, case: &Case) {
     }
 }
 
-fn inferred(folder: &Path, stated: &[String]) -> Probed {
+fn inferred(folder: &Path, stated: &[String], example: Option<&str>) -> Probed {
     let mut facts = Facts::default();
+    if let Some(example) = example {
+        facts.example(example, None).unwrap();
+    }
     stated.iter().for_each(|fact| facts.fact(fact).unwrap());
     infer(Recording::read(folder).unwrap(), None, facts).unwrap()
 }
@@ -68,7 +74,7 @@ fn recordings_of_odd_services_lead_to_the_right_conclusions() {
         let case: Case = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         let recording = tempfile::tempdir().unwrap();
         write(recording.path(), &case);
-        let found = inferred(recording.path(), &case.facts);
+        let found = inferred(recording.path(), &case.facts, case.example.as_deref());
         let told = format!("{}\n{found}", found.document);
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         Profile::parse(&found.document, &name).unwrap();
@@ -96,7 +102,7 @@ async fn a_recorded_probe_gives_the_same_profile_without_a_service() {
         let recorder = Recorder::begin(key.clone(), folder.path(), "http://probed.test/v4", now).unwrap();
         let source = Exchanges::Recorded(recorder).over(Arc::new(Direct::new(service)));
         let found = probe(source, "http://probed.test/v4".parse().unwrap(), key, 25).await.unwrap();
-        let again = inferred(folder.path(), &[]);
+        let again = inferred(folder.path(), &[], None);
         assert_eq!(entries(&found.document), entries(&again.document), "{preset}");
         assert_eq!(again.recorded, Some(found.calls.len()), "{preset}");
         assert!(again.to_string().contains("and sent none"), "{again}");
@@ -118,7 +124,7 @@ fn a_recording_without_a_list_is_an_error_with_the_last_response() {
         body: json!({"message": "no such key"}),
     };
     let (about, facts) = (String::new(), Vec::new());
-    let case = Case { about, concludes: Vec::new(), facts, never: Vec::new(), exchanges: vec![refused] };
+    let case = Case { about, concludes: Vec::new(), facts, example: None, never: Vec::new(), exchanges: vec![refused] };
     write(folder.path(), &case);
     let error = infer(Recording::read(folder.path()).unwrap(), None, Facts::default()).unwrap_err().to_string();
     assert!(error.contains("no known form of the key") && error.contains("no such key"), "{error}");
