@@ -6,22 +6,25 @@
 //! batch of all.
 
 use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use arrow::array::{Array, RecordBatch};
 use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::DataFusionError;
-use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, PlanProperties, ReplaceChildrenOptions};
-use futures::{TryStreamExt, stream};
+use futures::{Stream, TryStreamExt, stream};
 
 use super::pass_through::{Pass, PassThroughExec};
 
@@ -85,7 +88,6 @@ impl Pass for OneBatch {
 
     fn rows(&self, mut input: SendableRecordBatchStream, context: &TaskContext) -> SendableRecordBatchStream {
         let reservation = Arc::new(MemoryConsumer::new(Self::NAME).register(context.memory_pool()));
-        // The window has the rows, and a copy of them, until it ends and drops this stream.
         let held = Arc::clone(&reservation);
         let schema = input.schema();
         let of_batches = Arc::clone(&schema);
@@ -98,11 +100,29 @@ impl Pass for OneBatch {
             }
             Ok::<_, DataFusionError>(concat_batches(&of_batches, &batches)?)
         });
-        let whole = whole.try_filter(move |batch| {
-            let _held = &held;
-            ready(batch.num_rows() > 0)
-        });
-        Box::pin(RecordBatchStreamAdapter::new(schema, whole))
+        let whole = whole.try_filter(|batch| ready(batch.num_rows() > 0));
+        Box::pin(Reserved { rows: Box::pin(RecordBatchStreamAdapter::new(schema, whole)), _reservation: held })
+    }
+}
+
+/// Rows with their memory. The window has them, and a copy of them, until it ends and drops this stream; the adapter of the engine
+/// drops what is in it at the last row.
+struct Reserved {
+    rows: SendableRecordBatchStream,
+    _reservation: Arc<MemoryReservation>,
+}
+
+impl Stream for Reserved {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.rows.as_mut().poll_next(context)
+    }
+}
+
+impl RecordBatchStream for Reserved {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
     }
 }
 
