@@ -309,6 +309,8 @@ impl Sessions {
             None => self.principal(credentials, caller).await?,
         };
         let token = format!("{TOKEN}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
+        // Refused before it waits for others.
+        self.evicted(&self.open(), &principal.name)?;
         let share = self.share(&principal)?;
         let _turn = share.opening().await;
         let session = self.make(&principal)?;
