@@ -32,7 +32,8 @@ const STATEMENTS: [&str; 4] = [
 
 #[tokio::test(start_paused = true)]
 async fn local_times_that_are_written_as_utc_contradict_the_timeline() {
-    let cases: [(fn(DateTime<Utc>) -> Value, &str); 3] = [
+    type Written = fn(DateTime<Utc>) -> Value;
+    let cases: [(Written, &str); 3] = [
         (|at| away(at, -4 * 60), "were later, such as by 4 h"),
         (|at| away(at, 9 * 60), "were earlier, such as by 9 h"),
         (|at| away(at, 5 * 60 + 30), "were earlier, such as by 5 h"),
