@@ -79,6 +79,8 @@ pub(super) struct Asker {
     taken: BTreeSet<String>,
     /// Responses of a rate limit other than status 429, after which the same request was answered.
     limited: Vec<Reply>,
+    /// Set once a refusal with a number of seconds was repeated after them, and was a refusal again.
+    waited_for_nothing: bool,
     /// Lists in refusals, each with the name of a parameter that was sent and is not in it.
     lists: Vec<(String, Vec<String>)>,
 }
@@ -123,6 +125,7 @@ impl Asker {
             listed: Vec::new(),
             taken: BTreeSet::new(),
             limited: Vec::new(),
+            waited_for_nothing: false,
             lists: Vec::new(),
         }
     }
@@ -162,7 +165,7 @@ impl Asker {
     /// True for a refusal that may be a rate limit in unknown words: the key was accepted before, and the text has a number of seconds.
     fn may_wait(&self, status: u16, text: &str) -> bool {
         let is_accepted = self.calls.iter().any(|call| call.status == Some(200));
-        status == 403 && is_accepted && seconds_in(text).is_some()
+        status == 403 && !self.waited_for_nothing && is_accepted && seconds_in(text).is_some()
     }
 
     /// Sends the key in another form from now on.
@@ -303,6 +306,7 @@ impl Asker {
                         sleep(PAUSE).await;
                         continue;
                     }
+                    self.waited_for_nothing |= limited.is_some() && status == 403;
                     self.limited.extend(limited.filter(|_| (200..300).contains(&status)));
                     // Parsed after redaction: words of the body may be sent back as candidates.
                     return Ok(Some(named(Reply::new(parameters, status, answer.headers, text))));

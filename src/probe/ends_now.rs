@@ -105,10 +105,11 @@ impl Findings {
         ends_now && !of_period.any(|one| self.lacks_newer(seen, one))
     }
 
-    /// True if a response shows by its timeline, or by an end with a zone, that its window ends after the last midnight, whatever the zone.
+    /// True if a response shows by its timeline, or by an end with a zone, that its window ends after the last midnight. A stated end
+    /// at or before it is believed, whatever the timeline has.
     fn states_end_now(&self, reply: &Reply) -> bool {
         let is_late = |end: i64| reply.date().is_some_and(|now| end >= now || end > self.last_midnight(now));
-        !self.bucket_starts(reply).is_empty() || stated_end(reply).is_some_and(is_late)
+        stated_end(reply).map_or_else(|| !self.bucket_starts(reply).is_empty(), is_late)
     }
 
     /// True if a response has a mention that is newer than the last midnight, whatever the zone.

@@ -108,7 +108,7 @@ fn order(table: &ApiTable, value: &Expr) -> Result<ServiceOrder> {
     if let Some(SortValue { value, column, .. }) = profile.sort.values.iter().find(of_texts) {
         return plan_err!(
             "sort_by = '{value}' sorts by the text `{column}`, in an order that the profile does not state; use ORDER BY \
-             {column}, or add collation = \"bytes\" to this value in [sort] of the profile"
+             {column}. Only if the service compares bytes, add collation = \"bytes\" to this value in [sort] of the profile"
         );
     }
     Ok(order)
