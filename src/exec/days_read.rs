@@ -95,7 +95,8 @@ impl Placed {
     fn new(buckets: &[CountedBucket], quarters: &HashMap<i64, u64>, by: i64) -> Option<Self> {
         let mut placed = Self { before: 0, counts: vec![0; buckets.len()], after: 0 };
         for (quarter, count) in quarters {
-            let (from, to) = ((quarter + by) * QUARTER, (quarter + by + 1) * QUARTER);
+            let from = (quarter + by).saturating_mul(QUARTER);
+            let to = from.saturating_add(QUARTER);
             // The first and the last bucket may begin and end with the window, within a quarter.
             let Some(at) = buckets.partition_point(|((start, _), _)| *start < to).checked_sub(1) else {
                 placed.before += count;

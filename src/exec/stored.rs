@@ -146,7 +146,7 @@ impl Driver {
             let Divided { division, confirming, .. } = &divided;
             let saved = division.mentions().div_ceil(page).saturating_sub(*confirming);
             from.store.counters().divided(division.stored_days(), division.read_days(), saved);
-            driver.note_declared_later(&from, &plan, &division.stored);
+            driver.note_declared_later(&from, &plan, &division.stored).await;
             for mut rows in driver.segments(&from, &plan, divided, prefetch)? {
                 while let Some(batch) = rows.next().await {
                     yield batch?;
@@ -372,10 +372,14 @@ impl Driver {
     }
 
     /// Notes the columns that stored days of a plan do not have, because the profile declared them later.
-    fn note_declared_later(&self, from: &FromStore, plan: &RequestPlan, stored: &[Stored]) {
-        let names = match declared_later(&self.config, from, stored) {
-            Ok(names) => names,
-            Err(error) => return self.note(plan, &error),
+    async fn note_declared_later(self: &Arc<Self>, from: &FromStore, plan: &RequestPlan, stored: &[Stored]) {
+        let (store, days) = (from.clone(), stored.to_vec());
+        let names = self.aside(move |driver| declared_later(&driver.config, &store, &days)).await;
+        let names = match names {
+            Ok(Ok(names)) => names,
+            Ok(Err(error)) => return self.note(plan, &error),
+            // The work was aborted, and the query ends.
+            Err(_) => return,
         };
         let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         let what = match listed.as_slice() {

@@ -126,15 +126,16 @@ impl Store {
         }
         let Leased::Here(lease) = self.lease(&Work::Merge).await? else { return Ok(()) };
         let store = Arc::clone(self);
-        let merged = blocking(move || {
+        let work = move || -> Result<()> {
             // Of queries that end together, one merges.
             let Ok(_merging) = store.merging.try_lock() else { return Ok(()) };
             store.merge_small(now, settling, Extent::Tiny)?;
             let swept = store.sweep(now);
             store.update_indexes()?;
             swept.map(drop)
-        });
-        let merged = merged.await;
+        };
+        // The lease is renewed for as long as the work goes on, even if nobody waits for it any longer.
+        let (lease, merged) = blocking(move || Ok((lease, work()))).await?;
         lease.release().await;
         merged
     }

@@ -43,6 +43,8 @@ pub(crate) fn has_first_seen(mentions: &TableSpec) -> bool {
 pub(super) struct Seen {
     /// Their instants in microseconds since 1970, by id; `None` for those that are not known.
     known: HashMap<String, Option<i64>>,
+    /// Set if mentions could not be read: it is not known of any other mention whether the store has it.
+    unreadable: bool,
     /// Identities of the regions that have none of the mentions that were looked for.
     pub(super) without: HashSet<i64>,
 }
@@ -50,7 +52,15 @@ pub(super) struct Seen {
 impl Seen {
     /// True if the store has no mention that may be among those that were read.
     pub(super) fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.known.is_empty() && !self.unreadable
+    }
+
+    /// Adds what was read of some mentions.
+    fn add_all(&mut self, found: Result<impl IntoIterator<Item = FirstSeen>>) {
+        match found {
+            Ok(found) => found.into_iter().for_each(|(id, at)| self.add(id, at)),
+            Err(_) => self.unreadable = true,
+        }
     }
 
     fn add(&mut self, id: String, at: Option<i64>) {
@@ -64,14 +74,14 @@ impl Seen {
         let Some(at) = layout.first_seen.filter(|_| !self.is_empty()) else { return Ok(None) };
         let ids = store.keys(rows)?;
         let Some(read) = rows.column(at).as_primitive_opt::<TimestampMicrosecondType>() else { return Ok(None) };
-        if !ids.iter().any(|id| self.known.contains_key(id)) {
+        if !self.unreadable && !ids.iter().any(|id| self.known.contains_key(id)) {
             return Ok(None);
         }
         let first = ids.iter().enumerate().map(|(row, id)| {
             let read = read.is_valid(row).then(|| read.value(row));
             match self.known.get(id) {
                 Some(known) => known.zip(read).map(|(known, read)| known.min(read)),
-                None => read,
+                None => read.filter(|_| !self.unreadable),
             }
         });
         let first: TimestampMicrosecondArray = first.collect();
@@ -118,10 +128,7 @@ impl Store {
         let (here, elsewhere): (Vec<_>, Vec<_>) = known.iter().partition(|(_, region)| is_read(region));
         for (filters, region) in here {
             let of = Subject { aid: subject.aid.clone(), filters: filters.clone() };
-            // What cannot be read is not in the store.
-            for (id, at) in self.first_seen_of(&of, region).into_iter().flatten() {
-                seen.add(id, at);
-            }
+            seen.add_all(self.first_seen_of(&of, region));
         }
         // As in the stamps: a mention that merely matches a condition on another day is not looked for.
         let is_searched = |region: &Region| subject.filters.is_empty() && region.file().is_some();
@@ -150,17 +157,16 @@ impl Store {
         let Some(file) = region.file() else { return };
         let path = self.folder(subject).join(&file.path);
         let rows = region.rows_of(&region.days);
-        // What cannot be read is not in the store.
-        let Ok(found) = files::row_ids(&self.catalog, &path, file, slice::from_ref(&rows), id) else { return };
+        let Ok(found) = files::row_ids(&self.catalog, &path, file, slice::from_ref(&rows), id) else {
+            seen.unreadable = true;
+            return;
+        };
         if !found.iter().flatten().any(|id| ids.contains(id)) {
             seen.without.extend(region.id);
             return;
         }
-        for (id, at) in self.first_seen_of(subject, region).into_iter().flatten() {
-            if ids.contains(&id) {
-                seen.add(id, at);
-            }
-        }
+        let found = self.first_seen_of(subject, region);
+        seen.add_all(found.map(|found| found.into_iter().filter(|(id, _)| ids.contains(id))));
     }
 
     /// Returns the ids of the mentions of a region, and the instants at which they were first seen.

@@ -160,8 +160,9 @@ impl Driver {
             Ok(counts) => counts,
             Err(error) => return self.note_unstored(plan, &error),
         };
-        let distrusted = || fill.from.store.distrusted(&fill.subject).ok().flatten();
-        let terms = terms(&fill.from, &self.config.connection, distrusted, self.query.begun);
+        let (store, subject) = (Arc::clone(&fill.from.store), fill.subject.clone());
+        let distrusted = blocking(move || store.distrusted(&subject)).await.ok().flatten();
+        let terms = terms(&fill.from, &self.config.connection, || distrusted, self.query.begun);
         let agrees = |(day, count): &(Day, u64)| {
             !terms.had_settled(terms.now, *day) || fill.timeline.get(day).is_none_or(|expected| expected == count)
         };

@@ -204,7 +204,7 @@ impl Driver {
         let divided = self.divided_alone(&from, &plan).await.map_err(|error| self.at_plan(error, &plan))?;
         let Some(divided) = divided else { return Ok(None) };
         let Divided { division, span, timeline, tail, .. } = divided;
-        self.note_declared_later(&from, &plan, &division.stored);
+        self.note_declared_later(&from, &plan, &division.stored).await;
         let timeline = Arc::new(timeline);
         let mut stored = division.stored;
         let mut missing = division.read.clone();

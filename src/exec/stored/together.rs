@@ -94,7 +94,9 @@ impl Driver {
             }
             parts.push(StoredPart { plan: plan.clone(), stored: division.stored, span: decided.span.clone() });
         }
-        parts.iter().for_each(|part| self.note_declared_later(from, &part.plan, &part.stored));
+        for part in &parts {
+            self.note_declared_later(from, &part.plan, &part.stored).await;
+        }
         Some(parts)
     }
 
