@@ -316,10 +316,9 @@ impl Findings {
         let digits: String = name.chars().filter(char::is_ascii_digit).collect();
         let known = digits.parse::<i64>().ok().filter(|days| (1..=400).contains(days)).map(|days| days * 24);
         let (hours, since) = ((to - from) / HOUR, (reply.date().or(newest)? - from) / HOUR);
-        // Without a number, the whole days of a timeline but the first one are a safe length. The oldest mention shows none.
+        // Without a number, the whole days but the first one are a safe length.
         let safe = (since / 24 - 1) * 24;
-        let is_safe = safe > 0 && !exact && !self.bucket_starts(reply).is_empty();
-        known.filter(|known| near(hours, *known, exact)).or(is_safe.then_some(safe))
+        known.filter(|known| near(hours, *known, exact)).or((safe > 0 && !exact).then_some(safe))
     }
 
     /// Length in hours that the window of a response has at least, at any time of the day. `known`: the length that its name

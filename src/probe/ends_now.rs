@@ -1,52 +1,23 @@
-//! Determines which periods that have a name end now. A period that ends at midnight lacks the mentions of today: taken for one that
-//! ends now, it would lose them without a sign.
-
-use std::sync::Arc;
+//! Drops named periods that end before now. A period that ends at midnight lacks the mentions of today: taken for one that ends now, it
+//! would lose them without a sign.
 
 use super::asker::{Reply, own_name};
-use super::candidates::{AID, DURATION, pair};
-use super::dialogue::{Dialogue, FEW};
-use super::effects::{DAY, MINUTE, ends_named, starts};
+use super::candidates::{AID, DURATION};
+use super::dialogue::Dialogue;
+use super::effects::{HOUR, MINUTE, ends_named, starts};
 use super::observations::{Findings, Seen};
 use super::scheduler::{Dimension, Kind, Try};
 use super::shape::{Path, instant, is_local, leaves};
-use super::zones;
-use crate::error::Result;
-use crate::profile::Zone;
 
 /// Time in which mentions may arrive between two requests.
 const MEANWHILE: i64 = 10 * MINUTE;
 
 impl Dialogue {
-    /// Drops the names of periods that no response shows to end now. Newest mentions are requested for some of them.
-    pub(super) async fn names_that_end_now(&mut self, periods: &Dimension, newest: Option<i64>) -> Result<()> {
-        /// Names whose newest mentions are requested.
-        const NAMES: usize = 3;
-        /// Requests reserved for later steps.
-        const RESERVE: u64 = 10;
-        let names: Vec<String> = self.found.window.names.iter().map(|(name, _)| name.clone()).collect();
-        let mut requested = 0;
-        let mut open = Vec::new();
-        for name in names {
-            let mut ends_now = self.found.is_seen_to_end_now(&self.seen, periods, &name);
-            let has_today = self.seen.iter().any(|one| self.found.has_time_of_today(&one.reply));
-            let order = self.newest_first().filter(|_| has_today);
-            let is_worth = !ends_now && requested < NAMES && self.asker.left() > RESERVE;
-            if let Some(order) = order.filter(|_| is_worth) {
-                requested += 1;
-                let size = self.accepted(FEW);
-                let asked = [self.asking(size), vec![pair(DURATION, &name), order]].concat();
-                if let Some(reply) = self.asker.ask("search", &asked).await? {
-                    self.keep(Some(size), &Arc::new(reply));
-                    ends_now = self.found.is_seen_to_end_now(&self.seen, periods, &name);
-                }
-            }
-            if !ends_now {
-                open.push(name);
-            }
-        }
-        self.drop_names(&open, periods, newest);
-        Ok(())
+    /// Drops the names of periods that a response shows to end before now.
+    pub(super) fn drop_names_that_ended(&mut self, periods: &Dimension, newest: Option<i64>) {
+        let names = self.found.window.names.iter().map(|(name, _)| name.clone());
+        let ended: Vec<String> = names.filter(|name| self.found.has_ended(&self.seen, periods, name)).collect();
+        self.drop_names(&ended, periods, newest);
     }
 
     /// Removes names of periods from the window, and notes why.
@@ -70,7 +41,7 @@ impl Dialogue {
             false => String::new(),
         };
         let text = format!(
-            "no response shows that {} end now rather than at midnight, so they are not used; if they do, add to [window]: \
+            "{} lack newer mentions, or state an end before now, so they are not used; if they end now, add to [window]: \
              {parameter}names = {{ {} }}, and run `savedsearch profile check`",
             names.join(", "),
             entries.join(", ")
@@ -95,27 +66,12 @@ impl Dialogue {
 }
 
 impl Findings {
-    /// True if a response shows that the period of this name ends now, and none shows that it does not.
-    fn is_seen_to_end_now(&self, seen: &[Seen], periods: &Dimension, name: &str) -> bool {
+    /// True if a response shows that the period of this name ends before now: by its end, or because it lacks newer mentions.
+    fn has_ended(&self, seen: &[Seen], periods: &Dimension, name: &str) -> bool {
         let of_name = |one: &&Seen| one.reply.asked.iter().any(|(known, value)| known == DURATION && value == name);
-        let mut of_period = seen.iter().filter(of_name);
         let mut tried = periods.taken().filter(|(tried, _)| tried.label == name);
-        let ends_now = tried.any(|(_, reply)| self.states_end_now(reply))
-            || of_period.clone().any(|one| self.states_end_now(&one.reply) || self.has_time_of_today(&one.reply));
-        ends_now && !of_period.any(|one| self.lacks_newer(seen, one))
-    }
-
-    /// True if a response shows by its timeline, or by an end with a zone, that its window ends after the last midnight. A stated end
-    /// at or before it is believed, whatever the timeline has.
-    fn states_end_now(&self, reply: &Reply) -> bool {
-        let is_late = |end: i64| reply.date().is_some_and(|now| end >= now || end > self.last_midnight(now));
-        stated_end(reply).map_or_else(|| !self.bucket_starts(reply).is_empty(), is_late)
-    }
-
-    /// True if a response has a mention that is newer than the last midnight, whatever the zone.
-    fn has_time_of_today(&self, reply: &Reply) -> bool {
-        let newest = self.zoned_times(reply).into_iter().max();
-        newest.zip(reply.date()).is_some_and(|(at, now)| at > self.last_midnight(now))
+        tried.any(|(_, reply)| states_earlier_end(reply))
+            || seen.iter().filter(of_name).any(|one| states_earlier_end(&one.reply) || self.lacks_newer(seen, one))
     }
 
     /// True if the newest mentions of a window lack one that came with another request and is newer.
@@ -138,17 +94,11 @@ impl Findings {
         let zoned = rows.filter(|row| self.time_zone.is_some() || self.has_local_time(row) != Some(true));
         zoned.filter_map(|row| self.time_of(row)).collect()
     }
+}
 
-    /// The latest midnight of all zones; if a person stated the zone, of that one and of UTC.
-    fn last_midnight(&self, now: i64) -> i64 {
-        let stated = self.named_zone.filter(|_| self.zone_is_stated).map(|zone| vec![zone, Zone::UTC]);
-        let zones = stated.as_deref().unwrap_or(zones::all());
-        let midnights = zones.iter().map(|zone| {
-            let local = zones::local(*zone, now);
-            zones::instant(*zone, local - local.rem_euclid(DAY))
-        });
-        midnights.filter(|at| *at <= now).max().unwrap_or(now)
-    }
+/// True if a response states that its window ended an hour ago or earlier.
+fn states_earlier_end(reply: &Reply) -> bool {
+    stated_end(reply).zip(reply.date()).is_some_and(|(end, now)| end <= now - HOUR)
 }
 
 /// The end of the window that a response states, if it is written with a zone.
@@ -166,6 +116,8 @@ fn stated_end(reply: &Reply) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -182,39 +134,33 @@ mod tests {
         Reply::new(&asked, 200, headers, json!({"items": items, "window": window}).to_string())
     }
 
-    fn ends_now(others: &[Reply], of_name: Reply) -> bool {
+    fn has_ended(others: &[Reply], of_name: Reply) -> bool {
         let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
         let time = vec!["at".to_owned()];
         found.columns = Columns::of(vocabulary::MENTION, &found.rows(&of_name), &[("published_at", &time)]);
         let replies = others.iter().cloned().chain([of_name]);
         let seen: Vec<Seen> = replies.map(|reply| Seen { size: Some(20), reply: Arc::new(reply) }).collect();
-        found.is_seen_to_end_now(&seen, &Dimension::default(), "week")
+        found.has_ended(&seen, &Dimension::default(), "week")
     }
 
     #[test]
-    fn a_period_ends_now_only_if_a_response_shows_an_end_after_each_midnight() {
-        let none = Value::Null;
-        let of = |times: &[&str]| reply("week", times, none.clone());
-        // The last midnight is that of UTC+11, ten minutes ago.
-        assert!(ends_now(&[], of(&["2026-06-30T13:05:00Z", "2026-06-30T08:00:00Z"])));
-        assert!(!ends_now(&[], of(&["2026-06-30T12:55:00Z", "2026-06-30T08:00:00Z"])));
-        assert!(!ends_now(&[], of(&["2026-06-29T23:04:00Z", "2026-06-29T08:00:00Z"])));
-        // Nothing shows the zone.
-        assert!(!ends_now(&[], of(&["2026-06-30T13:05:00", "2026-06-30T08:00:00"])));
+    fn a_period_that_states_an_earlier_end_does_not_end_now() {
         let stated = |to: &str| {
             let window = json!({"from": "2026-06-23T00:00:00Z", "to": to});
             reply("week", &["2026-06-29T23:04:00Z", "2026-06-29T08:00:00Z"], window)
         };
-        assert!(ends_now(&[], stated("2026-06-30T13:10:00Z")));
-        assert!(!ends_now(&[], stated("2026-06-30T00:00:00Z")));
-        assert!(!ends_now(&[], stated("2026-06-30T13:10:00")));
+        assert!(!has_ended(&[], stated("2026-06-30T13:10:00Z")));
+        assert!(has_ended(&[], stated("2026-06-30T00:00:00Z")));
+        // Nothing shows the zone.
+        assert!(!has_ended(&[], stated("2026-06-30T00:00:00")));
     }
 
     #[test]
     fn a_period_that_lacks_a_newer_mention_does_not_end_now() {
-        let window = json!({"from": "2026-06-23T13:10:00Z", "to": "2026-06-30T13:10:00Z"});
-        let week = reply("week", &["2026-06-29T23:04:00Z", "2026-06-29T08:00:00Z"], window);
+        let of = |at: &str| reply("week", &[at, "2026-06-29T08:00:00Z"], Value::Null);
         let day = reply("day", &["2026-06-29T18:00:00Z", "2026-06-30T12:22:00Z"], Value::Null);
-        assert!(!ends_now(&[day], week));
+        assert!(has_ended(&[day.clone()], of("2026-06-29T23:04:00Z")));
+        assert!(!has_ended(&[day], of("2026-06-30T12:22:00Z")));
+        assert!(!has_ended(&[], of("2026-06-29T23:04:00Z")));
     }
 }

@@ -44,7 +44,7 @@ impl Dialogue {
         }
         self.judge_zones(&zones);
         self.judge_orders(&orders);
-        self.names_that_end_now(&periods, newest).await?;
+        self.drop_names_that_ended(&periods, newest);
         self.judge_filters(&filters);
         self.echoes(&periods, &zones);
         Ok(())
