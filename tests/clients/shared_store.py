@@ -280,7 +280,7 @@ def merged(shared):
                     sql = f"SELECT id FROM mentions WHERE aid = '{aid}' AND published_at::date = '{day}'"
                     assert len(connection.execute(sql).fetchall()) == everything[aid, day], (aid, day)
 
-        days = sorted(everything)
+        days = sorted(everything)[:90]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(fill, [first, second], [days[::2], days[1::2]]))
     with shared.database.connect(shared.name) as catalog:
@@ -288,7 +288,8 @@ def merged(shared):
         (written,) = catalog.execute(of_mentions).fetchone()
         (current,) = catalog.execute(f"{of_mentions} AND end_snapshot IS NULL").fetchone()
     assert written > len(days) > 80 and current <= 70, f"{len(days)} days, {written} files, {current} of them current"
-    assert shared.by_day() == everything, "DuckDB reads other rows after queries have merged files"
+    filled = {day: everything[day] for day in days}
+    assert shared.by_day() == filled, "DuckDB reads other rows after queries have merged files"
     shared.run("store", "verify")
     print(f"shared store: queries for {len(days)} days left {current} of {written} files")
 
