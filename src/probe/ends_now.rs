@@ -159,7 +159,7 @@ mod tests {
     fn a_period_that_lacks_a_newer_mention_does_not_end_now() {
         let of = |at: &str| reply("week", &[at, "2026-06-29T08:00:00Z"], Value::Null);
         let day = reply("day", &["2026-06-29T18:00:00Z", "2026-06-30T12:22:00Z"], Value::Null);
-        assert!(has_ended(&[day.clone()], of("2026-06-29T23:04:00Z")));
+        assert!(has_ended(std::slice::from_ref(&day), of("2026-06-29T23:04:00Z")));
         assert!(!has_ended(&[day], of("2026-06-30T12:22:00Z")));
         assert!(!has_ended(&[], of("2026-06-29T23:04:00Z")));
     }

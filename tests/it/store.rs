@@ -506,8 +506,10 @@ async fn a_row_tells_when_its_mention_was_first_seen() {
     let seen = async |visit: &Visit, aid: &str| {
         visit.set("SET savedsearch.store = 'read-write'").await;
         visit.set("SET savedsearch.freshness = '1h'").await;
-        let before = visit.simulator.requests();
         let sql = of("first_seen, count(*)", aid);
+        // The first query confirms the stored days, and records that for the second one.
+        visit.stored.sql(&sql).await.unwrap().collect().await.unwrap();
+        let before = visit.simulator.requests();
         let seen = rows(&visit.stored.sql(&sql).await.unwrap().collect().await.unwrap());
         assert_eq!(visit.simulator.requests(), before, "all rows are stored");
         seen.into_iter().map(|row| (row[0].clone(), row[1].parse().unwrap())).collect::<Vec<(String, u64)>>()
