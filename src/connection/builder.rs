@@ -224,37 +224,25 @@ impl ConnectionBuilder {
             }
             None => (None, None),
         };
-        let (running, foreign_runs, fields, searches, fan_out, proven_values, combined, seen_values) =
-            Default::default();
-        Ok(Arc::new(Connection {
-            client: Arc::new(client),
-            clock,
-            running,
-            foreign_runs,
-            fields,
-            searches,
-            fan_out,
-            proven_values,
-            combined,
-            seen_values,
-            #[cfg(feature = "store")]
-            store,
-            #[cfg(feature = "store")]
-            unopened,
-            #[cfg(feature = "store")]
-            conditions: Mutex::default(),
-        }))
+        let connection = Connection::without_store(client, clock);
+        #[cfg(feature = "store")]
+        let connection = Connection { store, unopened, ..connection };
+        Ok(Arc::new(connection))
     }
 }
 
 impl Connection {
     /// A connection to the same service by another profile, without a store.
     pub(crate) fn with_profile(&self, profile: Profile) -> Arc<Self> {
+        Arc::new(Self::without_store(self.client.with_profile(profile), self.clock.clone()))
+    }
+
+    fn without_store(client: Client, clock: Clock) -> Self {
         let (running, foreign_runs, fields, searches, fan_out, proven_values, combined, seen_values) =
             Default::default();
-        Arc::new(Self {
-            client: Arc::new(self.client.with_profile(profile)),
-            clock: self.clock.clone(),
+        Self {
+            client: Arc::new(client),
+            clock,
             running,
             foreign_runs,
             fields,
@@ -269,7 +257,7 @@ impl Connection {
             unopened: None,
             #[cfg(feature = "store")]
             conditions: Mutex::default(),
-        })
+        }
     }
 }
 

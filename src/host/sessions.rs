@@ -311,7 +311,7 @@ impl Sessions {
         let token = format!("{TOKEN}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
         // Refused before it waits for others.
         self.evicted(&self.open(), &principal.name)?;
-        let share = self.share(&principal)?;
+        let share = self.share(&principal).map_err(|error| self.failed(&principal, &error))?;
         let _turn = share.opening().await;
         let session = self.make(&principal)?;
         let session = self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
@@ -354,7 +354,7 @@ impl Sessions {
         if let Some(session) = self.opened(&Found::Peer(Arc::clone(&principal.name), peer)) {
             return Ok(session);
         }
-        let share = self.share(&principal)?;
+        let share = self.share(&principal).map_err(|error| self.failed(&principal, &error))?;
         let _turn = share.opening().await;
         self.of_principal(&principal, peer)
     }
@@ -472,12 +472,11 @@ impl Sessions {
         self.try_make(principal).map(Arc::new).map_err(|error| self.failed(principal, &error))
     }
 
-    fn share(&self, principal: &Principal) -> Result<Arc<Share>, Failure> {
-        let share = match principal.key {
+    fn share(&self, principal: &Principal) -> DataFusionResult<Arc<Share>> {
+        match principal.key {
             None => self.shares.of(&principal.name),
             Some(_) => self.shares.of_stranger(&principal.name),
-        };
-        share.map_err(|error| self.failed(principal, &error))
+        }
     }
 
     /// An error without a key.
@@ -507,10 +506,7 @@ impl Sessions {
         let caller =
             client::Caller { name: Arc::clone(&principal.name), share, allowance: principal.allowance.clone() };
         let config = session_config().with_option_extension(self.settings.clone()).with_extension(Arc::new(caller));
-        let own = match principal.key {
-            None => self.shares.of(&principal.name)?,
-            Some(_) => self.shares.of_stranger(&principal.name)?,
-        };
+        let own = self.share(principal)?;
         let context = session_with(&connection, config, Arc::clone(&own.runtime))?;
         for (name, other) in named {
             context.register_catalog(name, catalog(other)?);
