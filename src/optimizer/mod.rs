@@ -33,7 +33,7 @@
 //!            plan_scans     the requests of each scan, decided once
 //!            aggregate_pushdown   counts of mentions from the overview, smallest and largest from a first row
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
-//!            misread_templates   notes on templates that write the month for minutes
+//!            misread_templates   notes on templates that are hardly meant, such as the month for minutes
 //!            texts_of_times   notes on comparisons of times that are texts
 //!            explained_defects   EXPLAIN names the defects of the engine that a statement would meet
 //! physical   sound_properties   hides properties that the engine derives incorrectly
