@@ -18,6 +18,7 @@ mod stored;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 use savedsearch_clock::Clock;
 
@@ -32,7 +33,7 @@ use crate::client::{Client, Secret};
 use crate::decode::Decoded;
 #[cfg(feature = "store")]
 use crate::error::Error;
-use crate::profile::Profile;
+use crate::profile::{Profile, TableKind, TableSpec};
 use crate::request::FilterTerm;
 #[cfg(feature = "store")]
 use crate::store::Store;
@@ -152,16 +153,35 @@ impl Connection {
     ) -> Vec<String> {
         let filtered = self.profile().filters.parameters.iter().map(|parameter| &parameter.column);
         let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        fields.note_values(filtered, &page.batch);
-        fields.note_values(compared, &page.batch);
+        fields.note_values(table, filtered, &page.batch);
+        fields.note_values(table, compared, &page.batch);
         fields.note(table, asked, page, self.clock.now())
     }
 
-    /// A value of a column of mentions as the service writes it, if it differs only in case from a value that is not known.
-    pub(crate) fn in_its_case(&self, column: &str, value: &str) -> Option<String> {
+    /// Remembers values of the columns that a query compares, of rows that come in one response.
+    pub(crate) fn note_compared<'c>(
+        &self,
+        table: &str,
+        compared: impl Iterator<Item = &'c String>,
+        rows: &RecordBatch,
+    ) {
+        let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        fields.note_values(table, compared, rows);
+    }
+
+    /// A value of a column as the service writes it, if it differs only in case, or in spaces at its ends, from a value that is not
+    /// known.
+    pub(crate) fn in_its_case(&self, table: &TableSpec, column: &str, value: &str) -> Option<String> {
+        let folded = |text: &str| text.trim().to_lowercase();
+        let (named, seen) = match table.kind {
+            TableKind::Mentions => (self.profile().named_values(column), self.seen_values(column)),
+            _ => (Vec::new(), BTreeSet::new()),
+        };
         let fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        let known: Vec<&str> = fields.values(column).chain(self.profile().named_values(column)).collect();
-        let written = known.iter().find(|known| known.to_lowercase() == value.to_lowercase());
+        let known: Vec<&str> =
+            fields.values(&table.name, column).chain(named).chain(seen.iter().map(String::as_str)).collect();
+        let meant = folded(value);
+        let written = known.iter().find(|known| folded(known) == meant);
         written.filter(|_| !known.contains(&value)).map(|written| (*written).to_owned())
     }
 

@@ -46,7 +46,7 @@ pub(super) struct Fields {
     unknown: BTreeMap<(String, String), UnknownField>,
     /// Steadiness of a column's field, by a hash of the request and by column.
     steady: HashMap<(u64, String), Steadiness>,
-    /// Values by column of mentions.
+    /// Values by table and column, as `table.column`.
     values: HashMap<String, BTreeSet<String>>,
 }
 
@@ -102,12 +102,17 @@ impl Fields {
         gone
     }
 
-    /// Remembers values of these columns of a page.
-    pub(super) fn note_values<'c>(&mut self, columns: impl Iterator<Item = &'c String>, page: &RecordBatch) {
+    /// Remembers values of these columns of a table, from rows of a response.
+    pub(super) fn note_values<'c>(
+        &mut self,
+        table: &str,
+        columns: impl Iterator<Item = &'c String>,
+        rows: &RecordBatch,
+    ) {
         for name in columns {
-            let column = page.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
+            let column = rows.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
             let Some(column) = column else { continue };
-            let known = self.values.entry(name.clone()).or_default();
+            let known = self.values.entry(format!("{table}.{name}")).or_default();
             for value in column.iter().take(SAMPLE).flatten() {
                 if known.len() < VALUES && value.len() <= LONG && !known.contains(value) {
                     known.insert(value.to_owned());
@@ -116,9 +121,9 @@ impl Fields {
         }
     }
 
-    /// Values of a column that were seen.
-    pub(super) fn values(&self, column: &str) -> impl Iterator<Item = &str> {
-        self.values.get(column).into_iter().flatten().map(String::as_str)
+    /// Values of a column of a table that were seen.
+    pub(super) fn values(&self, table: &str, column: &str) -> impl Iterator<Item = &str> {
+        self.values.get(&format!("{table}.{column}")).into_iter().flatten().map(String::as_str)
     }
 
     /// Fields that belong to no column, by table and pointer.

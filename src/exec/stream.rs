@@ -587,6 +587,7 @@ impl Driver {
             self.note_doubt(&request.plan, &page);
             self.note_inexact(&request.plan, &page);
             self.note_total(&request.plan, &page);
+            config.connection.note_compared(&config.spec.name, config.plan.compared.keys(), &page.batch);
             yield converter.finish(&page.batch)?;
         };
         stream.boxed()
@@ -644,14 +645,15 @@ impl Driver {
             .at(Place { aid: plan.aid.clone(), ..Place::default() }))
     }
 
-    /// Notes the values that the service writes in another case, of a query that found nothing.
+    /// Notes the values that the service writes in another case, or without the spaces at the ends, of a query that found nothing.
     fn note_case(&self) {
-        let ScanConfig { connection, plan, .. } = self.config.as_ref();
+        let ScanConfig { connection, spec, plan, .. } = self.config.as_ref();
         let values = plan.compared.iter().flat_map(|(column, values)| values.iter().map(move |value| (column, value)));
         for (column, value) in values {
-            if let Some(written) = connection.in_its_case(column, value) {
+            if let Some(written) = connection.in_its_case(spec, column, value) {
+                let with = if value.trim() == written.trim() { "its spaces" } else { "case" };
                 let note = format!(
-                    "nothing was found: {column} = '{value}' is compared with case, and the service has '{written}'"
+                    "nothing was found: {column} = '{value}' is compared with {with}, and the service has '{written}'"
                 );
                 connection.client().log().note(&self.query.budget, None, shortened(note));
             }

@@ -65,7 +65,7 @@ pub(crate) struct ScanPlan {
     pub chosen: BTreeSet<String>,
     /// Notes to the author of the query about what is read.
     pub notes: Vec<String>,
-    /// Values by column of mentions, of which one is required; of the list, only names of saved searches.
+    /// Values by column, of which one is required; of the list, only names of saved searches.
     pub compared: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -125,7 +125,11 @@ pub(super) fn plan_scan(
         notes.extend(other_days(table, &zone_name, timezone));
     }
     let has_pages = table.kind == TableKind::Mentions;
-    let compared = if has_pages { known.values.clone() } else { BTreeMap::new() };
+    let mut compared = known.values.clone();
+    if let Some(label) = table.column_from(&Origin::Section) {
+        // It has a note of its own.
+        compared.remove(label);
+    }
     let (filters, value_parts) = if has_pages { known.filters(profile) } else { (Vec::new(), Vec::new()) };
     let contradiction = known.contradicts() || filters.iter().any(|filter| filter.values.is_empty());
     let mut kept = known.kept();

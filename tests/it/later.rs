@@ -217,6 +217,31 @@ async fn values_in_another_case_than_the_services_are_noted_if_nothing_is_found(
     let (rows, notes) = noted(&of("sentiment IN ('Positive', 'negative')")).await;
     assert!(rows > 0 && notes.is_empty(), "{notes:?}");
     assert_eq!(noted(&of("sentiment = 'cheerful'")).await, (0, Vec::new()));
+    let spaces =
+        "nothing was found: sentiment = 'positive ' is compared with its spaces, and the service has 'positive'";
+    assert_eq!(noted(&of("sentiment = 'positive '")).await, (0, vec![spaces.to_owned()]));
+    assert_eq!(noted(&of("sentiment = ' Positive'")).await, (0, note("sentiment", " Positive", "positive")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_a_breakdown_in_another_case_are_noted_without_a_request() {
+    let world = service();
+    let of = |name: &str| {
+        format!("SELECT name FROM breakdowns WHERE aid = '{BIG}' AND dimension = 'source' AND name = '{name}'")
+    };
+    let all = world.rows(&format!("SELECT name FROM breakdowns WHERE aid = '{BIG}' AND dimension = 'source'")).await;
+    let name = all.iter().flatten().find(|name| name.to_uppercase() != **name).unwrap();
+    let before = world.simulator.requests();
+    assert_eq!(world.rows(&of(&name.to_uppercase())).await.len(), 0);
+    assert_eq!(world.simulator.requests() - before, 1);
+    let note = format!(
+        "nothing was found: name = '{}' is compared with case, and the service has '{name}'",
+        name.to_uppercase()
+    );
+    assert_eq!(world.rows("SELECT message FROM system.warnings").await.concat(), [note]);
+    assert_eq!(world.rows(&of(name)).await.len(), 1);
+    assert_eq!(world.rows(&of("nobody")).await.len(), 0);
+    assert_eq!(world.rows("SELECT message FROM system.warnings").await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
