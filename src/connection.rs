@@ -77,6 +77,11 @@ pub(crate) struct LastList {
 /// Values of a column that are kept.
 const MOST_VALUES: usize = 10_000;
 
+/// The difference between two values of which one was returned by [`Connection::in_their_case`], in words.
+pub(crate) fn difference(value: &str, written: &str) -> &'static str {
+    if value.trim() == written.trim() { "its spaces" } else { "case" }
+}
+
 /// The names of filter parameters, in order.
 fn names_of(filters: &[FilterTerm]) -> Vec<String> {
     let mut names: Vec<String> = filters.iter().map(|term| term.parameter.clone()).collect();
@@ -169,20 +174,25 @@ impl Connection {
         fields.note_values(table, compared, rows);
     }
 
-    /// A value of a column as the service writes it, if it differs only in case, or in spaces at its ends, from a value that is not
-    /// known.
-    pub(crate) fn in_its_case(&self, table: &TableSpec, column: &str, value: &str) -> Option<String> {
+    /// The values of a column that differ only in case, or in spaces at their ends, from one that the service writes, each with that
+    /// one. Values that the service writes are left out.
+    pub(crate) fn in_their_case<'v>(
+        &self,
+        table: &TableSpec,
+        column: &str,
+        values: &'v BTreeSet<String>,
+    ) -> Vec<(&'v str, String)> {
         let folded = |text: &str| text.trim().to_lowercase();
         let (named, seen) = match table.kind {
             TableKind::Mentions => (self.profile().named_values(column), self.seen_values(column)),
             _ => (Vec::new(), BTreeSet::new()),
         };
         let fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        let known: Vec<&str> =
-            fields.values(&table.name, column).chain(named).chain(seen.iter().map(String::as_str)).collect();
-        let meant = folded(value);
-        let written = known.iter().find(|known| folded(known) == meant);
-        written.filter(|_| !known.contains(&value)).map(|written| (*written).to_owned())
+        let known = fields.values(&table.name, column).chain(named).chain(seen.iter().map(String::as_str));
+        let known: BTreeSet<&str> = known.collect();
+        let written: HashMap<String, &str> = known.iter().map(|known| (folded(known), *known)).collect();
+        let other = values.iter().filter(|value| !known.contains(value.as_str()));
+        other.filter_map(|value| Some((value.as_str(), (*written.get(&folded(value))?).to_owned()))).collect()
     }
 
     /// True if the service was seen to use a list of at least as many values and bytes completely, or if there is only one value.

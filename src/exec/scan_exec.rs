@@ -189,6 +189,11 @@ impl FetchExec {
         self.config.plan_notes.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// True if all rows of the scan have one of several values in a column, and this is one of them.
+    pub(crate) fn compares(&self, column: &str, value: &str) -> bool {
+        self.config.plan.compared.get(column).is_some_and(|values| values.contains(value))
+    }
+
     /// Name of the table that the scan reads.
     pub(crate) fn table(&self) -> &str {
         &self.config.spec.name

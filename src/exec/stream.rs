@@ -45,7 +45,7 @@ use super::scan_exec::FetchExec;
 use super::stored::{Divisions, StoredPart};
 use crate::client::{Completeness, Prefetch, QuerySpan, Scan, read_pages};
 use crate::config::SessionSettings;
-use crate::connection::{Query, QueryContext};
+use crate::connection::{Query, QueryContext, difference};
 use crate::decode::Decoded;
 use crate::error::{Error, ErrorKind, Phrase, Place, Result, Setting, nearest, shortened};
 use crate::profile::TableKind;
@@ -648,10 +648,9 @@ impl Driver {
     /// Notes the values that the service writes in another case, or without the spaces at the ends, of a query that found nothing.
     fn note_case(&self) {
         let ScanConfig { connection, spec, plan, .. } = self.config.as_ref();
-        let values = plan.compared.iter().flat_map(|(column, values)| values.iter().map(move |value| (column, value)));
-        for (column, value) in values {
-            if let Some(written) = connection.in_its_case(spec, column, value) {
-                let with = if value.trim() == written.trim() { "its spaces" } else { "case" };
+        for (column, values) in &plan.compared {
+            for (value, written) in connection.in_their_case(spec, column, values) {
+                let with = difference(value, &written);
                 let note = format!(
                     "nothing was found: {column} = '{value}' is compared with {with}, and the service has '{written}'"
                 );

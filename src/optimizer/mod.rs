@@ -35,6 +35,7 @@
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
 //!            misread_templates   notes on templates that are hardly meant, such as the month for minutes
 //!            texts_of_times   notes on comparisons of times that are texts
+//!            other_case   notes on comparisons with values that the service writes in another case
 //!            explained_defects   EXPLAIN names the defects of the engine that a statement would meet
 //! physical   sound_properties   hides properties that the engine derives incorrectly
 //!            offset_order       keeps the sort below an OFFSET, until sorts are planned
@@ -83,6 +84,7 @@ mod nested_projections;
 mod offset_order;
 mod offset_pushdown;
 mod ordered_scan;
+mod other_case;
 mod pass_through;
 mod pattern_matching;
 mod peer_frames;

@@ -31,6 +31,7 @@ use futures::future::BoxFuture;
 
 use super::explained_defects::with_defects;
 use super::misread_templates::misread_templates;
+use super::other_case::other_cases;
 use super::texts_of_times::texts_of_times;
 use crate::boxed_future::boxed_futures;
 use crate::error::{Error, ErrorKind, Place};
@@ -82,7 +83,15 @@ impl RequireTimeBound {
                 Some(planner) => planner.create_physical_plan(plan, state).await?,
                 None => DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?,
             };
-            let whole: Vec<String> = misread_templates(plan)?.into_iter().chain(texts_of_times(plan)?).collect();
+            let mut cases = other_cases(plan)?;
+            physical.apply(|node| {
+                if let Some(scan) = node.downcast_ref::<FetchExec>() {
+                    cases.retain(|case| !scan.compares(&case.column, &case.value));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+            let whole = misread_templates(plan)?.into_iter().chain(texts_of_times(plan)?);
+            let whole: Vec<String> = whole.chain(cases.into_iter().map(|case| case.note)).collect();
             physical.apply(|node| {
                 if let Some(scan) = node.downcast_ref::<FetchExec>() {
                     whole.iter().for_each(|note| scan.note(note.clone()));

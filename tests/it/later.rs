@@ -224,6 +224,41 @@ async fn values_in_another_case_than_the_services_are_noted_if_nothing_is_found(
 }
 
 #[tokio::test(start_paused = true)]
+async fn comparisons_with_a_value_in_another_case_that_select_no_rows_of_a_scan_are_noted() {
+    let world = service();
+    let of = |select: &str, condition: &str| {
+        format!("SELECT {select} FROM mentions WHERE aid = '{BIG}' AND duration = '30d' AND {condition}")
+    };
+    let noted = async |sql: &str| {
+        let before = world.rows("SELECT message FROM system.warnings").await.len();
+        world.rows(sql).await;
+        world.rows("SELECT message FROM system.warnings").await.split_off(before).concat()
+    };
+    let note = |sign: &str, value: &str| {
+        let written = value.to_lowercase();
+        vec![format!("sentiment {sign} '{value}' is compared with case, and the service has '{written}'")]
+    };
+    let filtered = of("count(reach), count(url) FILTER (WHERE sentiment = 'Positive')", "reach > 0");
+    assert_eq!(noted(&filtered).await, note("=", "Positive"));
+    let counted = of("sum(CASE sentiment WHEN 'NEGATIVE' THEN reach ELSE 0 END)", "reach > 0");
+    assert_eq!(noted(&counted).await, note("=", "NEGATIVE"));
+    assert_eq!(noted(&of("id", "sentiment <> 'Positive'")).await, note("<>", "Positive"));
+    assert_eq!(noted(&of("id", "sentiment NOT IN ('Neutral', 'cheerful')")).await, note("<>", "Neutral"));
+    assert_eq!(noted(&of("id", "(sentiment = 'Positive' OR reach > 0)")).await, note("=", "Positive"));
+    for sql in [
+        of("count(reach), count(url) FILTER (WHERE sentiment = 'positive')", "reach > 0"),
+        of("count(reach), count(url) FILTER (WHERE sentiment = 'cheerful')", "reach > 0"),
+        of("id", "sentiment IN ('Positive', 'negative')"),
+        format!(
+            "SELECT count(*) FILTER (WHERE sentiment = 'POSITIVE') FROM ({}) m",
+            of("upper(sentiment) AS sentiment, reach", "reach > 0")
+        ),
+    ] {
+        assert_eq!(noted(&sql).await, [""; 0], "{sql}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn names_of_a_breakdown_in_another_case_are_noted_without_a_request() {
     let world = service();
     let of = |name: &str| {
