@@ -120,6 +120,7 @@ pub(super) fn plan_scan(
     if table.kind == TableKind::Mentions {
         let near = known.range.as_ref().map(|range| without_far_end(range, now));
         notes.extend(near.zip(columns.instants).and_then(|(range, time)| at_midnight(&range, time)));
+        notes.extend(other_midnights(table, conjuncts, now));
     }
     if named.is_none() {
         notes.extend(other_days(table, &zone_name, timezone));
@@ -422,6 +423,19 @@ fn at_midnight(range: &Ranges, time: TimeColumn<'_>) -> Option<String> {
         "the conditions on {name} end with the first instant of {day}; for the whole day, use {name} < '{next}' or \
          {name}::date <= '{day}'"
     ))
+}
+
+/// Returns such notes on the times of mentions that windows do not refer to.
+fn other_midnights(spec: &TableSpec, conjuncts: &[Expr], now: DateTime<Utc>) -> Vec<String> {
+    let is_other =
+        |column: &&ColumnSpec| column.kind == ColumnType::Timestamp && spec.time.as_ref() != Some(&column.name);
+    let note = |column: &ColumnSpec| {
+        let time = TimeColumn::named(spec, &column.name);
+        let allowed = conjuncts.iter().filter_map(|conjunct| ranges(conjunct, time));
+        let allowed = allowed.reduce(|one, other| one.and(&other))?;
+        at_midnight(&without_far_end(&allowed, now), time)
+    };
+    spec.columns.iter().filter(is_other).filter_map(note).collect()
 }
 
 /// Returns a note on a period that contains none of the times of a range, such as `duration = '7d'` beside times of last year.

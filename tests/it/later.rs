@@ -301,6 +301,41 @@ async fn a_name_that_no_saved_search_has_is_noted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_form_of_a_day_that_leaves_an_instant_of_it_is_noted() {
+    let world = service();
+    let noted = async |condition: &str| {
+        let before = world.rows("SELECT message FROM system.warnings").await.len();
+        world.rows(&format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}' AND {condition}")).await;
+        world.rows("SELECT message FROM system.warnings").await.split_off(before).concat()
+    };
+    let (cut, instant) = (
+        "the conditions on published_at end with the first instant of 2026-06-27; for the whole day, use \
+         published_at < '2026-06-28' or published_at::date <= '2026-06-27'",
+        "the conditions on published_at leave one instant, midnight of 2026-06-27; for the whole day, use \
+         published_at::date = '2026-06-27'",
+    );
+    for (condition, note) in [
+        ("published_at BETWEEN '2026-06-20' AND '2026-06-27'", cut),
+        ("published_at BETWEEN date '2026-06-20' AND date '2026-06-27'", cut),
+        ("published_at >= '2026-06-20' AND published_at <= '2026-06-27'", cut),
+        ("published_at >= '2026-06-20' AND published_at <= date '2026-06-27'", cut),
+        ("published_at >= '2026-06-20' AND '2026-06-27'::date >= published_at", cut),
+        ("published_at = '2026-06-27'", instant),
+        ("published_at = date '2026-06-27'", instant),
+        ("published_at IN ('2026-06-27')", instant),
+    ] {
+        assert_eq!(noted(condition).await, [note], "{condition}");
+    }
+    for condition in [
+        "published_at::date BETWEEN '2026-06-20' AND '2026-06-27'",
+        "published_at >= '2026-06-20' AND published_at < '2026-06-27'",
+        "published_at::date = '2026-06-27'",
+    ] {
+        assert_eq!(noted(condition).await, [""; 0], "{condition}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_template_with_the_month_for_minutes_is_noted() {
     let world = service();
     let first = |call: &str| format!("SELECT {call}) FROM mentions WHERE aid = '{BIG}' LIMIT 1");

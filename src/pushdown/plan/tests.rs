@@ -108,6 +108,10 @@ fn a_last_day_of_which_only_midnight_is_left_is_noted() {
     ] {
         assert_eq!(notes(&[other]), [""; 0]);
     }
+    let within = || published().gt_eq(from());
+    let indexed = noted.replace("published_at", "indexed_at");
+    assert_eq!(notes(&[within(), col("indexed_at").lt_eq(midnight())]), [indexed]);
+    assert_eq!(notes(&[within(), col("indexed_at").lt(midnight())]), [""; 0]);
 }
 
 fn day(since_1970: i32) -> Expr {
