@@ -11,6 +11,7 @@ use crate::client::Clean;
 use crate::error::{self, Error, ErrorKind, INVALID_PATTERN, Phrase, Term, describe, line_of, out_of_space, shortened};
 use crate::functions::{OUT_OF_RANGE, TOO_MANY_DIGITS};
 use crate::session::suggestion;
+use crate::session::value_place::place_of_value;
 
 /// Owner of the API key that requests are sent with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,6 +204,7 @@ impl Failure {
     pub(crate) async fn in_text(self, error: &DataFusionError, text: &str, context: &SessionContext) -> Self {
         let whole = self.message();
         let place = suggestion::place(error).or_else(|| suggestion::place_of_name(&whole, text));
+        let place = place.or_else(|| place_of_value(&whole, text));
         let message = suggestion::without_place(&whole);
         let of_value = suggestion::of_value(message, text);
         let message = of_value.as_deref().unwrap_or(message);

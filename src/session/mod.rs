@@ -51,6 +51,8 @@ pub(crate) mod syntax;
 mod table_queries;
 mod time_zone;
 mod unread_forms;
+#[cfg(any(feature = "host", feature = "shell"))]
+pub(crate) mod value_place;
 mod window_constants;
 #[cfg(any(feature = "host", feature = "shell"))]
 mod writes;

@@ -10,6 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::error::{describe, shortened};
 use crate::session::is_unterminated;
 use crate::session::suggestion::{as_written, of_value, place, suggestion, without_place};
+use crate::session::value_place::place_of_value;
 
 /// An error message as users see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +33,8 @@ impl Mistake {
     /// Message of an engine error about a statement, with a suggestion if a similar name exists. `tables` says what lists
     /// the tables.
     pub(crate) async fn of(error: &DataFusionError, text: &str, context: &SessionContext, tables: &str) -> Self {
-        let place = place(error);
         let mut line = without_place(&describe(error)).to_owned();
+        let place = place(error).or_else(|| place_of_value(&line, text));
         if let Some(of_value) = of_value(&line, text) {
             line = of_value;
         }

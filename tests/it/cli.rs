@@ -1042,6 +1042,7 @@ fn messages_are_what_they_are() {
             "`approx_distinct` is not supported over a frame whose start moves; begin the frame with UNBOUNDED PRECEDING".into(),
         ),
         ("SELECT CAST('x' AS INT)", "Cannot cast string 'x' to value of Int32 type".into()),
+        ("SELECT 1,\n  CAST('x' AS INT)", "Cannot cast string 'x' to value of Int32 type (line 2)".into()),
         (
             "SELECT id FROM mentions WHERE duration = 5d",
             "`5d` is neither a number nor a name; put quotes around a period: '5d'".into(),
