@@ -384,21 +384,47 @@ impl<'d> Painter<'d> {
         }
     }
 
+    /// Ranges of consecutive periods of which each has a number.
+    fn runs(&self) -> Vec<Range<usize>> {
+        let has_number = |at: usize| self.drawing.series.iter().any(|(_, values)| values[at].is_some());
+        let known: Vec<bool> = (0..self.drawing.labels.len()).map(has_number).collect();
+        let (mut runs, mut from) = (Vec::new(), 0);
+        for run in known.chunk_by(|one, other| one == other) {
+            let to = from + run.len();
+            if run[0] {
+                runs.push(from..to);
+            }
+            from = to;
+        }
+        runs
+    }
+
+    /// The series on each other. A period without a number is a gap.
     fn areas(&mut self, places: &[f64], x: &Scale, y: &Scale) {
+        /// Half the width of a period between two gaps.
+        const ALONE: f64 = 1.5;
+        let runs = self.runs();
         let mut below = vec![0.0; places.len()];
         for series in 0..self.drawing.series.len() {
             let values = &self.drawing.series[series].1;
             let above: Vec<f64> =
                 below.iter().zip(values).map(|(below, value)| below + value.unwrap_or_default()).collect();
             let mut path = String::new();
-            let up = places.iter().zip(&above);
-            let down = places.iter().zip(&below).rev();
-            for (at, (place, value)) in up.chain(down).enumerate() {
-                let _ = write!(path, "{}{:.1} {:.1}", if at == 0 { "M" } else { "L" }, x.at(*place), y.at(*value));
+            for run in &runs {
+                let mut columns: Vec<(f64, usize)> = run.clone().map(|at| (x.at(places[at]), at)).collect();
+                if let [(place, at)] = columns[..] {
+                    columns = vec![(place - ALONE, at), (place + ALONE, at)];
+                }
+                let up = columns.iter().map(|(place, at)| (place, y.at(above[*at])));
+                let down = columns.iter().rev().map(|(place, at)| (place, y.at(below[*at])));
+                for (nth, (place, value)) in up.chain(down).enumerate() {
+                    let _ = write!(path, "{}{place:.1} {value:.1}", if nth == 0 { "M" } else { "L" });
+                }
+                path.push('Z');
             }
             let color = self.colors[series];
-            let _ = writeln!(self.canvas.out, "<path d=\"{path}Z\" fill=\"{color}\" fill-opacity=\"0.85\"/>");
-            self.canvas.hatch(series, &format!("{path}Z"), color);
+            let _ = writeln!(self.canvas.out, "<path d=\"{path}\" fill=\"{color}\" fill-opacity=\"0.85\"/>");
+            self.canvas.hatch(series, &path, color);
             below = above;
         }
         // Incomplete periods are veiled.
@@ -865,6 +891,28 @@ mod tests {
         let areas = svg(&days(&[0, 1], &two), &stacked).expect("a picture");
         assert_eq!(areas.matches("fill-opacity=\"0.85\"").count(), 2, "{areas}");
         assert!(below.expect_err("below zero").starts_with("negative numbers cannot be stacked"));
+    }
+
+    #[test]
+    fn a_period_without_a_row_is_a_gap_in_a_stack_as_in_a_line() {
+        let stacked = ChartOptions { form: ChartForm::Stacked, ..ChartOptions::default() };
+        let gaps: [(&str, &[f64]); 2] = [("a", &[1.0, 2.0, 3.0, 2.0, 1.0]), ("b", &[2.0, 1.5, 1.0, 2.0, 3.0])];
+        let areas = picture(&days(&[0, 1, 3, 4, 6], &gaps), &stacked);
+        let areas: Vec<&str> = areas.lines().filter(|line| line.contains("fill-opacity=\"0.85\"")).collect();
+        assert_eq!(areas.len(), 2);
+        assert!(areas.iter().all(|area| area.matches('M').count() == 3 && area.matches('Z').count() == 3), "{areas:?}");
+        // A series without a number beside another one adds nothing.
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, 1, 2]));
+        let numbers = |values: Vec<Option<f64>>| Arc::new(Float64Array::from(values)) as ArrayRef;
+        let columns = [
+            ("k", days),
+            ("a", numbers(vec![Some(1.0), Some(2.0), Some(3.0)])),
+            ("b", numbers(vec![Some(2.0), None, Some(1.0)])),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let whole = picture(&Drawing::of(&batch.schema(), &[batch]).expect("a drawing"), &stacked);
+        let whole: Vec<&str> = whole.lines().filter(|line| line.contains("fill-opacity=\"0.85\"")).collect();
+        assert!(whole.len() == 2 && whole.iter().all(|area| area.matches('M').count() == 1), "{whole:?}");
     }
 
     #[test]
