@@ -8,7 +8,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, Ex
 use datafusion::error::Result as DataFusionResult;
 
 use crate::client::{Completeness, QueryBudget};
-use crate::error::{Error, ErrorKind, Phrase, Setting, nearest};
+use crate::error::{Error, ErrorKind, Phrase, Setting, Tool, nearest};
 use crate::profile::Zone;
 
 /// Largest useful number of concurrent requests of one scan.
@@ -270,7 +270,11 @@ impl SessionSettings {
         let message = Phrase::from(Setting::Estimate) + " = 'ask' is supported in the shell only";
         let error = Error::new(ErrorKind::Unsupported, message);
         Err(error
-            .advice("run `savedsearch sql --estimate=ask`; estimates of servers and drivers send no request")
+            .advice(
+                Phrase::from("estimates of servers and drivers send no request; use ")
+                    + Tool::AskingEstimate
+                    + " for this one",
+            )
             .into())
     }
 }

@@ -21,7 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 use tonic::{Code, ConnectError, Status};
 
-use crate::error::{Error, ErrorKind, out_of_space};
+use crate::error::{Error, ErrorKind, Phrase, Tool, out_of_space};
 use crate::optimizer::{Pass, PassThroughExec};
 use crate::serving::cause;
 
@@ -95,19 +95,21 @@ pub(super) fn of_worker(worker: &str, error: DataFusionError) -> DataFusionError
             None => Error::new(ErrorKind::Query, inner.to_string()),
         },
         DataFusionError::ResourcesExhausted(text) if text.starts_with(WORKER) => return error,
-        DataFusionError::ResourcesExhausted(text) => {
-            own(ErrorKind::Memory, &format!("has too little memory: {text}"))
-                .advice("narrow the query, or raise --memory-mib of the workers")
-        }
+        DataFusionError::ResourcesExhausted(text) => own(ErrorKind::Memory, &format!("has too little memory: {text}"))
+            .advice(Phrase::from("narrow the query, or raise ") + Tool::WorkerMemory + " of the workers"),
         root @ (DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_)) => {
-            own(ErrorKind::Store, &format!("cannot read the store: {}", root.strip_backtrace()))
-                .advice("check that the worker reads the same folder as the server; `savedsearch store verify` checks the files")
+            own(ErrorKind::Store, &format!("cannot read the store: {}", root.strip_backtrace())).advice(
+                Phrase::from("check that the worker reads the same folder as the server; ")
+                    + Tool::VerifyStore
+                    + " checks the files",
+            )
         }
         DataFusionError::Execution(text) if text.contains("waiting for the plan") => {
             own(ErrorKind::Worker, "did not receive its part of the query in time").advice(AGAIN)
         }
         DataFusionError::Execution(text) if text.contains("no store of this worker") => {
-            own(ErrorKind::Store, "reads another store").advice("start it with the same --store as the server")
+            own(ErrorKind::Store, "reads another store")
+                .advice(Phrase::from("start it again, and name the store of the server ") + Tool::WorkerStores)
         }
         _ => return error,
     };
@@ -217,6 +219,22 @@ mod tests {
             let relayed = of_worker("http://b:2", error);
             assert!(matches!(&relayed, DataFusionError::ResourcesExhausted(same) if *same == text), "{relayed}");
         }
+    }
+
+    #[test]
+    fn advice_on_workers_has_the_words_of_the_process() {
+        let read = DataFusionError::ResourcesExhausted("Failed to allocate".to_owned());
+        let other = DataFusionError::Execution("no store of this worker has it".to_owned());
+        let damaged = DataFusionError::IoError(io::Error::from(io::ErrorKind::NotFound));
+        let cases = [
+            (read, "raise `WorkerSpec::memory_mib` of the workers"),
+            (other, "name the store of the server in `WorkerSpec::stores`"),
+            (damaged, "`Connection::verify_store` checks the files"),
+        ];
+        each(cases, |(error, advice)| {
+            let told = of_worker("http://a:1", error).to_string();
+            assert!(told.contains(advice), "{told}");
+        });
     }
 
     #[test]

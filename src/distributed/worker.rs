@@ -56,7 +56,7 @@ use super::files::{StoresOnly, files_at, id_at, is_of_store};
 use super::planner::read_options;
 use super::version;
 use super::workers::STORES;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::functions;
 use crate::location::Location;
 use crate::memory::STACK;
@@ -358,8 +358,11 @@ impl Renewal {
 /// Rejects certificates without authorities for those of clients.
 fn check_authorities(tls: &TlsSpec) -> Result<()> {
     match tls.client_authorities {
-        None => Err(Error::new(ErrorKind::Config, "anybody could send plans to the worker")
-            .advice("set --client-ca to the authority of the servers' and workers' certificates")),
+        None => Err(Error::new(ErrorKind::Config, "anybody could send plans to the worker").advice(
+            Phrase::from("set ")
+                + Tool::ClientAuthorities
+                + " to the authority of the servers' and workers' certificates",
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -367,15 +370,16 @@ fn check_authorities(tls: &TlsSpec) -> Result<()> {
 impl WorkerSpec {
     /// Rejects configurations that are open to the network.
     fn check(&self) -> Result<()> {
-        let refuse = |what: &str, advice: &str| Err(Error::new(ErrorKind::Config, what).advice(advice));
+        let refuse = |what: &str, advice: Phrase| Err(Error::new(ErrorKind::Config, what).advice(advice));
         match &self.tls {
-            _ if self.stores.is_empty() => {
-                refuse("a worker needs a store", "set --store to the folder that the server uses")
-            }
+            _ if self.stores.is_empty() => refuse(
+                "a worker needs a store",
+                Phrase::from("name the folder that the server uses ") + Tool::WorkerStores,
+            ),
             Some(tls) => check_authorities(tls),
             None if !self.listen.ip().is_loopback() && !self.insecure => refuse(
                 "without certificates the worker may only listen on a loopback address",
-                "set --tls-cert, --tls-key and --client-ca, or --insecure in a closed network",
+                Phrase::from("set ") + Tool::WorkerTls + ", or " + Tool::ServerInsecure + " in a closed network",
             ),
             _ => Ok(()),
         }

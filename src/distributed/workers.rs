@@ -26,7 +26,7 @@ use super::channels::{Channels, Connect, at_address, shown};
 use super::errors::of_status;
 use super::planner::spread_session;
 use super::version;
-use crate::error::{Error, ErrorKind, Result, describe};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool, describe};
 use crate::location::is_loopback_host;
 use crate::serving::TlsSpec;
 
@@ -201,12 +201,12 @@ impl WorkerResolver for Chosen {
 
 /// Reads the URL of a worker.
 fn worker_url(text: &str, secure: bool, insecure: bool) -> Result<Url> {
-    let refuse = |what: &str, advice: &str| {
+    let refuse = |what: &str, advice: Phrase| {
         Err(Error::new(ErrorKind::Config, format!("worker `{text}`: {what}")).advice(advice))
     };
-    let form = "write http://HOST:PORT, or https://HOST:PORT with certificates";
-    let Ok(url) = Url::parse(text) else { return refuse("invalid URL", form) };
-    let Some(host) = url.host_str() else { return refuse("no host", form) };
+    let form = || Phrase::from("write http://HOST:PORT, or https://HOST:PORT with certificates");
+    let Ok(url) = Url::parse(text) else { return refuse("invalid URL", form()) };
+    let Some(host) = url.host_str() else { return refuse("no host", form()) };
     let local = is_loopback_host(host);
     match url.scheme() {
         _ if !url.username().is_empty()
@@ -215,17 +215,21 @@ fn worker_url(text: &str, secure: bool, insecure: bool) -> Result<Url> {
             || url.query().is_some()
             || url.fragment().is_some() =>
         {
-            refuse("only a host and a port are expected", form)
+            refuse("only a host and a port are expected", form())
         }
         "https" if secure => Ok(url),
-        "https" => refuse("https needs certificates", "set --worker-cert, --worker-key and --worker-ca"),
-        "http" if secure => refuse("http would not use the certificates", "write https://…"),
+        "https" => refuse("https needs certificates", Phrase::from("set ") + Tool::WorkersTls),
+        "http" if secure => refuse("http would not use the certificates", "write https://…".into()),
         "http" if local || insecure => Ok(url),
         "http" => refuse(
             "mentions would be sent over the network in clear text, and anybody could send plans to the worker",
-            "use https with --worker-cert, --worker-key and --worker-ca, or --insecure in a closed network",
+            Phrase::from("use https with ")
+                + Tool::WorkersTls
+                + ", or "
+                + Tool::ServerInsecure
+                + " in a closed network",
         ),
-        _ => refuse("neither http nor https", form),
+        _ => refuse("neither http nor https", form()),
     }
 }
 

@@ -80,6 +80,19 @@ tools! {
     ScramVerifier = "`postgres::scram_verifier`", "`savedsearch serve --scram-verifier`";
     ServerTls = "`tls`", "--tls-cert and --tls-key";
     ServerInsecure = "`insecure`", "--insecure";
+    ServerSettings = "in its `SessionSettings`", "with --set";
+    AskingEstimate = "a session of `Shell`", "`savedsearch sql --estimate=ask`";
+    CallRequests = "`McpLimits::max_requests`", "--max-requests";
+    ProbeRequests = "`max_requests` of `ProfileTools::new`", "--max-requests";
+    ProbeFact = "`Facts::fact`", "--fact";
+    ProbeExample = "`Facts::example`", "--example";
+    CheckProfile = "`profile_check::compare`", "`savedsearch profile check`";
+    UseProfile = "`ConnectionBuilder::profile`", "--profile";
+    WorkerMemory = "`WorkerSpec::memory_mib`", "--memory-mib";
+    WorkerStores = "in `WorkerSpec::stores`", "with --store";
+    WorkerTls = "`WorkerSpec::tls`", "--tls-cert, --tls-key and --client-ca";
+    WorkersTls = "`WorkersSpec::tls`", "--worker-cert, --worker-key and --worker-ca";
+    ClientAuthorities = "`TlsSpec::client_authorities`", "--client-ca";
 }
 
 impl fmt::Display for Tool {

@@ -19,7 +19,7 @@ use url::Url;
 
 use crate::client::{AnswerSource, Direct, HttpService, LimitedService, Secret};
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Result, describe};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool, describe};
 use crate::files;
 use crate::numbers::counted;
 use crate::probe::{Facts, probe_knowing};
@@ -110,7 +110,7 @@ impl ProfileTools {
     fn allowed(&self, asked: u64) -> Result<u64> {
         match self.service.left().min(asked) {
             0 => Err(Error::new(ErrorKind::Budget, "no requests left for probes and checks")
-                .advice("restart the server, with more --max-requests if needed")),
+                .advice(Phrase::from("restart the server, with more ") + Tool::ProbeRequests + " if needed")),
             left => Ok(left),
         }
     }
@@ -188,6 +188,6 @@ impl ProfileTools {
             files::create(&path, document).map_err(unwritable)?;
             written.insert(path.clone());
         }
-        Ok(format!("wrote {0}; to use it, restart the server with --profile {0}\n", path.display()))
+        Ok(format!("wrote {}; to use it, restart the server with this file as {}\n", path.display(), Tool::UseProfile))
     }
 }

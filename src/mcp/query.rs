@@ -24,7 +24,7 @@ use super::text::{Full, SHOWN, TextTable, quoted};
 use super::tools::Query;
 use crate::client::Warning;
 use crate::config::SessionSettings;
-use crate::error::{Error, ErrorKind, Phrase, Term, one_line};
+use crate::error::{Error, ErrorKind, Phrase, Term, Tool, one_line};
 use crate::exec::{Spent, WindowRead, spent, start, statement_kind, windows};
 use crate::host::account::Account;
 use crate::host::failure::Code;
@@ -186,7 +186,7 @@ async fn failure(error: &DataFusionError, context: &SessionContext, sql: &str) -
     let mistake = Mistake::of(error, sql, context, "list_tables shows the tables").await;
     // An error may quote what a third party wrote.
     let mut line = quoted(&mistake.line, LINE);
-    line.push_str(own.and_then(Error::remedy).map_or("", operator));
+    line.push_str(&own.and_then(Error::remedy).map_or_else(String::new, operator));
     match mistake.marked {
         Some([text, mark]) => format!("{line}\n{text}\n{mark}"),
         None => line,
@@ -202,10 +202,10 @@ fn in_call(term: &Term) -> String {
 }
 
 /// The end of a line: a hint if its advice changes a setting, which a call cannot.
-fn operator(phrase: &Phrase) -> &'static str {
+fn operator(phrase: &Phrase) -> String {
     match phrase.has(|term| matches!(term, Term::Change(_))) {
-        true => " (calls cannot change settings; the operator of this server can, with --set)",
-        false => "",
+        true => format!(" (calls cannot change settings; the operator of this server can, {})", Tool::ServerSettings),
+        false => String::new(),
     }
 }
 
@@ -274,7 +274,7 @@ fn again(estimate: &Estimate, most: &McpLimits) -> String {
             "Or call `query` with max_requests of at least {needed} (at most {most} here). `budget` shows what is left.\n"
         );
     }
-    format!("This server allows at most {most} (--max-requests).\n")
+    format!("This server allows at most {most} ({}).\n", Tool::CallRequests)
 }
 
 /// The cheaper alternatives to a query, each with its requests, or advice on what to change. Sends no request.

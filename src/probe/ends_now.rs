@@ -8,6 +8,7 @@ use super::effects::{HOUR, MINUTE, ends_named, starts};
 use super::observations::{Findings, Seen};
 use super::scheduler::{Dimension, Kind, Try};
 use super::shape::{Path, instant, is_local, leaves};
+use crate::error::Tool;
 
 /// Time in which mentions may arrive between two requests.
 const MEANWHILE: i64 = 10 * MINUTE;
@@ -42,9 +43,10 @@ impl Dialogue {
         };
         let text = format!(
             "{} lack newer mentions, or state an end before now, so they are not used; if they end now, add to [window]: \
-             {parameter}names = {{ {} }}, and run `savedsearch profile check`",
+             {parameter}names = {{ {} }}, and run {}",
             names.join(", "),
-            entries.join(", ")
+            entries.join(", "),
+            Tool::CheckProfile
         );
         self.found.could_not_tell("window", text);
     }

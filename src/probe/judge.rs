@@ -13,7 +13,7 @@ use super::observations::{Absolute, Findings, Form, Sort, WindowFinding, Zone};
 use super::scheduler::{Dimension, Kind, Outcome, Try, number_in};
 use super::shape::{Path, Type, at, instant, leaves, pointer, said};
 use super::{vocabulary, zones as clocks};
-use crate::error::one_line;
+use crate::error::{Tool, one_line};
 use crate::profile::Zone as Clock;
 
 impl Dialogue {
@@ -133,9 +133,10 @@ impl Dialogue {
         let entries: Vec<String> = entries.collect();
         let text = format!(
             "the service also lists {}, whose lengths were not seen; if they end now rather than at midnight, add to \
-             [window]: names = {{ {} }}, and run `savedsearch profile check`",
+             [window]: names = {{ {} }}, and run {}",
             left.join(", "),
-            entries.join(", ")
+            entries.join(", "),
+            Tool::CheckProfile
         );
         self.found.could_not_tell("window.names", text);
     }

@@ -15,7 +15,7 @@ use super::refusal;
 use super::scheduler::Outcome;
 use super::shape::{self, each_once, leaves, said};
 use super::{numbers, vocabulary};
-use crate::error::Result;
+use crate::error::{Result, Tool};
 
 impl Dialogue {
     /// The ends of a window in the example, if it was answered.
@@ -206,8 +206,10 @@ impl Dialogue {
             self.found.could_not_tell("tables.saved_searches", text);
         }
         let text = format!(
-            "{why}; state the parameter of the saved search with --fact 'search.aid = \"NAME\"', or give a request that works \
-             with --example{}",
+            "{why}; state the parameter of the saved search with {} 'search.aid = \"NAME\"', or give a request that works \
+             with {}{}",
+            Tool::ProbeFact,
+            Tool::ProbeExample,
             last.unwrap_or_default()
         );
         self.found.could_not_tell("search", text);
@@ -393,7 +395,8 @@ impl Dialogue {
             let own = super::asker::own_name(AID, &self.asker.names);
             let text = format!(
                 "`{own}` makes no difference: a saved search that does not exist has the same numbers. State the parameter of \
-                 the saved search with --fact 'search.aid = \"NAME\"'"
+                 the saved search with {} 'search.aid = \"NAME\"'",
+                Tool::ProbeFact
             );
             self.found.aid_ignored = true;
             self.found.could_not_tell("search", text);

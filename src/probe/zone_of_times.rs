@@ -13,7 +13,7 @@ use super::shape::{self, Path};
 use super::vocabulary::plain;
 use super::window_ends::{old_day, written_at};
 use super::zones;
-use crate::error::Result;
+use crate::error::{Result, Tool};
 use crate::profile::Zone as Clock;
 
 impl Dialogue {
@@ -136,8 +136,9 @@ impl Dialogue {
             (None, [first, others @ ..]) if self.found.agree_on_times(fitting, &self.samples) => {
                 let text = format!(
                     "times have no zone; they are those of one of {}, in which all that came are the same instants. A time on which \
-                     these zones differ is an error. State the zone with --fact 'timezone.default = \"…\"'",
-                    zones::listed(fitting)
+                     these zones differ is an error. State the zone with {} 'timezone.default = \"…\"'",
+                    zones::listed(fitting),
+                    Tool::ProbeFact
                 );
                 self.found.could_not_tell("tables.mentions", text);
                 (self.found.time_zone, self.found.other_time_zones) = (Some(*first), others.to_vec());
@@ -150,8 +151,9 @@ impl Dialogue {
                 let not_utc = if fitting.contains(&Clock::UTC) { "" } else { " and are not those of UTC" };
                 let text = format!(
                     "the times of mentions have no zone{not_utc}: {fits}. A fixed offset and a zone with daylight saving time \
-                     look alike for months, so the times are texts. State the zone with --fact 'timezone.default = \"…\"', or \
-                     make the columns timestamps with `zone`, and set `time`"
+                     look alike for months, so the times are texts. State the zone with {} 'timezone.default = \"…\"', or \
+                     make the columns timestamps with `zone`, and set `time`",
+                    Tool::ProbeFact
                 );
                 self.found.could_not_tell("tables.mentions", text);
                 let local = |path: &Path| self.samples.iter().any(|row| self.found.has_local(path, row) == Some(true));
