@@ -594,7 +594,7 @@ fn a_rate_limit_is_kept_and_waited_out() {
 const GUIDE: &str = "docs/connect.md";
 /// The page whose commands install the server, as root or in a container. They are never run.
 const DEPLOYMENT: &str = "docs/deploy.md";
-/// The page whose commands start several servers. `distributed.rs` runs them.
+/// The page whose commands start several servers. A test of its own runs them.
 const WORKERS: &str = "docs/workers.md";
 
 /// Runs every command in the `sh` blocks of README.md and docs/, on demo data or with a simulator in place of the service.
@@ -1995,4 +1995,73 @@ fn what_is_kept_is_its_owners_alone() {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{}: {mode:o}", file.display());
     }
+}
+
+/// The commands of "Try it on one machine", at free addresses.
+#[test]
+fn the_commands_of_the_page_on_workers_spread_a_query() {
+    let page = page(WORKERS);
+    let block = page.blocks("sh")[0];
+    assert!(block.starts_with("savedsearch simulate --listen 127.0.0.1:8080 --mentions 20000 &\n"), "{block}");
+    let (_, file) = block.split_once("<<END\n").unwrap();
+    let (file, commands) = file.split_once("\nEND\n").unwrap();
+    let workers = ["127.0.0.1:50061", "127.0.0.1:50062"];
+    let serve =
+        "savedsearch serve --listen 127.0.0.1:50051 --worker http://127.0.0.1:50061 --worker http://127.0.0.1:50062";
+    assert!(commands.contains("\nsavedsearch sync\n") && commands.ends_with(serve), "{commands}");
+    each(workers, |address| assert!(commands.contains(&format!("\nsavedsearch worker --listen {address} &\n"))));
+
+    let service = Simulate::start(&["--mentions", "20000"]);
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("savedsearch.toml");
+    fs::write(&config, file.replace("http://127.0.0.1:8080/v4", &service.base_url)).unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = savedsearch(arguments);
+        command.current_dir(folder.path()).stdin(Stdio::null());
+        command.env("SAVEDSEARCH_API_KEY", "demo-key-comms").env("SAVEDSEARCH_CONFIG", &config);
+        command
+    };
+    let synced = command(&["sync"]).output().unwrap();
+    assert!(synced.status.success(), "{}", err(&synced));
+    let workers = workers.map(|_| Served::at_address(command(&["worker", "--listen", "127.0.0.1:0"])));
+    let mut server = command(&["serve", "--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"]);
+    for (_, address) in &workers {
+        server.args(["--worker", &format!("http://{address}")]);
+    }
+    let mut server = Served::spawn(server);
+    let line = server.until("Postgres on ");
+    let (host, port) = line.trim().rsplit(' ').next().unwrap().rsplit_once(':').unwrap();
+    let plan = plan_over_workers(host, port.parse().unwrap(), page.blocks("sql")[0]);
+    assert!(plan.contains("SpreadExec: workers=2"), "{plan}");
+    server.signal("-TERM");
+    assert!(server.child.wait().unwrap().success());
+    for (mut worker, _) in workers {
+        worker.signal("-TERM");
+        assert!(worker.child.wait().unwrap().success());
+    }
+}
+
+/// The plan that the second statement prints, once the first one lists two workers that are healthy.
+fn plan_over_workers(host: &str, port: u16, statements: &str) -> String {
+    let (listed, explained) = statements.split_once(";\n").unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config.host(host).port(port).user("ada").dbname("savedsearch");
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let text = async |sql: &str| {
+            let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+            let rows = messages.iter().filter_map(|message| match message {
+                tokio_postgres::SimpleQueryMessage::Row(row) => Some(row),
+                _ => None,
+            });
+            rows.flat_map(|row| (0..row.len()).filter_map(move |at| row.get(at))).collect::<Vec<_>>().join("\n")
+        };
+        let begun = Instant::now();
+        while text(listed).await.matches("\nhealthy\n").count() < 2 {
+            assert!(begun.elapsed() < LONGEST, "the workers are not healthy");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        text(explained).await
+    })
 }
