@@ -70,7 +70,7 @@ pub(crate) use traced::start_with_owner;
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use traced::statement_kind;
 pub use usage::{Spent, spent};
-#[cfg(all(unix, feature = "flight", feature = "shell"))]
+#[cfg(feature = "flight")]
 pub(crate) use windows_read::notes;
 #[cfg(any(feature = "host", feature = "wording"))]
 pub(crate) use windows_read::{WindowRead, windows};

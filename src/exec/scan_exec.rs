@@ -184,7 +184,7 @@ impl FetchExec {
     }
 
     /// Notes that were queued.
-    #[cfg(all(unix, feature = "flight", feature = "shell"))]
+    #[cfg(feature = "flight")]
     pub(super) fn notes(&self) -> Vec<String> {
         self.config.plan_notes.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

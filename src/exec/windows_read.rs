@@ -16,7 +16,7 @@ pub(crate) fn windows(plan: &Arc<dyn ExecutionPlan>) -> Vec<WindowRead> {
 }
 
 /// Returns the notes about what a plan reads. They are logged when it runs.
-#[cfg(all(unix, feature = "flight", feature = "shell"))]
+#[cfg(feature = "flight")]
 pub(crate) fn notes(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut found = plan.downcast_ref::<FetchExec>().map(FetchExec::notes).unwrap_or_default();
     found.extend(plan.children().into_iter().flat_map(notes));

@@ -36,6 +36,8 @@ use super::settings::Limits;
 use super::shares::{SessionMemory, Share};
 use super::state::{Abandoned, Admitted, Host, timed_out};
 use super::type_compat::{result_schema, sent_batch};
+#[cfg(feature = "flight")]
+use crate::exec::notes;
 use crate::exec::{Spent, WindowRead, in_parts, spent, start, statement_kind, windows};
 use crate::memory::{StatementMemory, until_ended};
 use crate::session::bytes_of_plan;
@@ -146,6 +148,21 @@ impl Pending {
     pub(crate) fn query(&self) -> Option<String> {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.as_ref().map(|(first, _)| first.query.clone())
+    }
+
+    /// Notes about what the query reads that are known before it runs, and the default window if that is read.
+    #[cfg(feature = "flight")]
+    pub(crate) fn planned_notes(&self) -> (Vec<String>, Option<String>) {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((first, _)) = first.as_ref() else { return (Vec::new(), None) };
+        let default = windows(&first.plan).into_iter().find(|window| window.default).map(|window| window.words);
+        let mut found: Vec<String> = Vec::new();
+        for note in notes(&first.plan) {
+            if !found.contains(&note) {
+                found.push(note);
+            }
+        }
+        (found, default)
     }
 
     /// Cost of the query so far.

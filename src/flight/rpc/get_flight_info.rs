@@ -15,24 +15,28 @@ use super::super::gate::session_of;
 use super::Service;
 use super::describe::Described;
 use super::ticket::{NOTHING, ticket};
+use crate::host::running::Pending;
+use crate::host::sessions::Session;
 
 impl Service {
     pub(super) async fn info(&self, request: Request<FlightDescriptor>) -> Result<FlightInfo, Status> {
         let session = session_of(&request)?;
         let descriptor = request.into_inner();
         let command = described(&descriptor)?;
+        let mut metadata = Bytes::new();
         let (schema, ticket, kept) = match self.describe_away(&session, command, true).await? {
             // The command itself serves as the ticket.
             Described::Known(rows) => (rows.schema(), descriptor.cmd.clone(), false),
             Described::Query(pending) => {
                 let schema = Arc::clone(&pending.schema);
+                metadata = notes_of(&session, &pending);
                 (schema, ticket(self.0.results.insert(&session, *pending)?.into()), true)
             }
             Described::Done => (Arc::new(Schema::empty()), ticket(Bytes::from_static(NOTHING)), false),
         };
         let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket));
         let endpoint = if kept { endpoint.with_expiration_time(self.expiration()) } else { endpoint };
-        let info = FlightInfo::new().with_descriptor(descriptor).with_endpoint(endpoint);
+        let info = FlightInfo::new().with_descriptor(descriptor).with_endpoint(endpoint).with_app_metadata(metadata);
         info.try_with_schema(&schema).map_err(|error| Status::internal(error.to_string()))
     }
 
@@ -52,6 +56,16 @@ impl Service {
         };
         Ok(SchemaResult { schema: schema_bytes(&schema)? })
     }
+}
+
+/// Notes that are known before a query runs, as JSON: `{"default_window":"7d","notes":["…"]}`; empty without any.
+fn notes_of(session: &Session, pending: &Pending) -> Bytes {
+    let (notes, default) = pending.planned_notes();
+    if notes.is_empty() && default.is_none() {
+        return Bytes::new();
+    }
+    let notes: Vec<String> = notes.iter().map(|note| String::from(session.redact(note))).collect();
+    serde_json::json!({ "default_window": default, "notes": notes }).to_string().into()
 }
 
 pub(super) fn schema_bytes(schema: &Schema) -> Result<Bytes, Status> {

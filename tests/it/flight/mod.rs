@@ -228,6 +228,37 @@ async fn what_tools_ask_before_a_query_costs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_info_of_a_query_has_the_notes_that_are_known_before_it_runs() {
+    let served = Served::new().await;
+    let mut client = served.client().await;
+    let cases = [
+        ("SELECT 1".to_owned(), None),
+        (format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND duration = '7d'"), None),
+        (
+            format!("SELECT id FROM mentions WHERE aid = '{BIG}'"),
+            Some(serde_json::json!({ "default_window": "7d", "notes": [] })),
+        ),
+        (
+            format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at = '2026-06-20'"),
+            Some(serde_json::json!({
+                "default_window": null,
+                "notes": [
+                    "the conditions on published_at leave one instant, midnight of 2026-06-20; for the whole day, use \
+                     published_at::date = '2026-06-20'"
+                ],
+            })),
+        ),
+    ];
+    let asked = each_async(cases, async |(sql, notes)| {
+        let info = client.execute(sql, None).await.unwrap();
+        let metadata = (!info.app_metadata.is_empty())
+            .then(|| serde_json::from_slice::<serde_json::Value>(&info.app_metadata).unwrap());
+        assert_eq!(metadata, notes);
+    });
+    assert_eq!(served.cost(asked).await.1, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_of_tables_begin_with_those_of_the_service() {
     let served = Served::new().await;
     let mut client = served.client().await;
