@@ -35,6 +35,7 @@
 //! planner    require_time_bound   refuses conditions on the time that do not reach a scan of the default window
 //!            misread_templates   notes on templates that are hardly meant, such as the month for minutes
 //!            texts_of_times   notes on comparisons of times that are texts
+//!            cut_days   notes on conditions in FILTER and CASE that leave one instant of a day
 //!            other_case   notes on comparisons with values that the service writes in another case
 //!            explained_defects   EXPLAIN names the defects of the engine that a statement would meet
 //! physical   sound_properties   hides properties that the engine derives incorrectly
@@ -63,6 +64,7 @@ mod aggregate_pushdown;
 mod applied_subqueries;
 mod budget_check;
 mod checked_arithmetic;
+mod cut_days;
 mod derived_conditions;
 #[cfg(feature = "store")]
 mod divide_rows;

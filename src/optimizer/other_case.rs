@@ -60,7 +60,7 @@ pub(super) fn other_cases(plan: &LogicalPlan) -> Result<Vec<OtherCase>> {
 }
 
 /// The name of a result that is not a column of this name.
-fn computed_name(expr: &Expr) -> Option<String> {
+pub(super) fn computed_name(expr: &Expr) -> Option<String> {
     let Expr::Alias(alias) = expr else { return None };
     let is_same = matches!(alias.expr.as_ref(), Expr::Column(column) if column.name == alias.name);
     (!is_same).then(|| alias.name.clone())

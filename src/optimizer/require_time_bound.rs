@@ -29,6 +29,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::future::BoxFuture;
 
+use super::cut_days::cut_days;
 use super::explained_defects::with_defects;
 use super::misread_templates::misread_templates;
 use super::other_case::other_cases;
@@ -90,7 +91,7 @@ impl RequireTimeBound {
                 }
                 Ok(TreeNodeRecursion::Continue)
             })?;
-            let whole = misread_templates(plan)?.into_iter().chain(texts_of_times(plan)?);
+            let whole = misread_templates(plan)?.into_iter().chain(texts_of_times(plan)?).chain(cut_days(plan)?);
             let whole: Vec<String> = whole.chain(cases.into_iter().map(|case| case.note)).collect();
             physical.apply(|node| {
                 if let Some(scan) = node.downcast_ref::<FetchExec>() {

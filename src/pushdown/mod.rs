@@ -23,7 +23,7 @@ mod time_predicate;
 mod window;
 
 pub(crate) use counting::{CountedWindow, Counting, EDGE_PAGE, Edge, counted_windows};
-pub(crate) use plan::{Aids, ScanPlan};
+pub(crate) use plan::{Aids, ScanPlan, instant_of_day};
 pub(crate) use planned::PlannedScan;
 pub(crate) use predicate::can_claim;
 pub(crate) use predicate::{looks_at, looks_only_at};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow::compute::SortOptions;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::utils::split_conjunction;
 
 use super::interval_set::{Range, Ranges};
 use super::predicate::{always, bounds_nothing, looks_at, looks_only_at, never, values};
@@ -431,11 +432,20 @@ fn other_midnights(spec: &TableSpec, conjuncts: &[Expr], now: DateTime<Utc>) -> 
         |column: &&ColumnSpec| column.kind == ColumnType::Timestamp && spec.time.as_ref() != Some(&column.name);
     let note = |column: &ColumnSpec| {
         let time = TimeColumn::named(spec, &column.name);
-        let allowed = conjuncts.iter().filter_map(|conjunct| ranges(conjunct, time));
-        let allowed = allowed.reduce(|one, other| one.and(&other))?;
-        at_midnight(&without_far_end(&allowed, now), time)
+        among(conjuncts.iter(), time, now)
     };
     spec.columns.iter().filter(is_other).filter_map(note).collect()
+}
+
+/// Returns such a note on a condition that no scan evaluates.
+pub(crate) fn instant_of_day(condition: &Expr, time: TimeColumn<'_>, now: DateTime<Utc>) -> Option<String> {
+    among(split_conjunction(condition).into_iter(), time, now)
+}
+
+/// Returns such a note on the conjuncts that bound a time.
+fn among<'e>(conjuncts: impl Iterator<Item = &'e Expr>, time: TimeColumn<'_>, now: DateTime<Utc>) -> Option<String> {
+    let allowed = conjuncts.filter_map(|conjunct| ranges(conjunct, time)).reduce(|one, other| one.and(&other))?;
+    at_midnight(&without_far_end(&allowed, now), time)
 }
 
 /// Returns a note on a period that contains none of the times of a range, such as `duration = '7d'` beside times of last year.

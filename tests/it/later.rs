@@ -333,6 +333,23 @@ async fn each_form_of_a_day_that_leaves_an_instant_of_it_is_noted() {
     ] {
         assert_eq!(noted(condition).await, [""; 0], "{condition}");
     }
+    let computed = async |result: &str| {
+        let before = world.rows("SELECT message FROM system.warnings").await.len();
+        let of = format!("FROM mentions WHERE aid = '{BIG}' AND duration = '30d'");
+        world.rows(&format!("SELECT {result}, max(url) {of}")).await;
+        world.rows("SELECT message FROM system.warnings").await.split_off(before).concat()
+    };
+    let filtered = |condition: &str| format!("sum(reach) FILTER (WHERE {condition})");
+    for result in [
+        filtered("published_at BETWEEN '2026-06-20' AND '2026-06-27' AND reach > 5"),
+        filtered("published_at <= date '2026-06-27'"),
+        "sum(CASE WHEN published_at <= '2026-06-27' THEN reach ELSE 0 END)".to_owned(),
+    ] {
+        assert_eq!(computed(&result).await, [cut], "{result}");
+    }
+    for result in [filtered("published_at < '2026-06-27'"), filtered("published_at::date <= '2026-06-27'")] {
+        assert_eq!(computed(&result).await, [""; 0], "{result}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
