@@ -23,15 +23,25 @@ pub(super) struct OtherCase {
     pub(super) note: String,
 }
 
-/// Values by column and sign of the comparison.
-type Compared = BTreeMap<(String, &'static str), BTreeSet<String>>;
+/// Values by relation and name of a column, and sign of the comparison.
+type Compared = BTreeMap<(Option<String>, String, &'static str), BTreeSet<String>>;
 
 /// Returns these comparisons of a plan with columns of its tables.
 pub(super) fn other_cases(plan: &LogicalPlan) -> Result<Vec<OtherCase>> {
-    let (mut tables, mut computed, mut compared) = (Vec::new(), BTreeSet::new(), Compared::new());
+    let (mut tables, mut others) = (Vec::new(), BTreeSet::new());
+    let (mut computed, mut compared) = (BTreeSet::new(), Compared::new());
     plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            tables.extend(ApiTable::of(scan));
+        match node {
+            LogicalPlan::TableScan(scan) => match ApiTable::of(scan) {
+                Some(table) => tables.push(table),
+                None => {
+                    others.insert(scan.table_name.table().to_owned());
+                }
+            },
+            LogicalPlan::SubqueryAlias(alias) if is_of_others(&alias.input) => {
+                others.insert(alias.alias.table().to_owned());
+            }
+            _ => {}
         }
         node.apply_expressions(|expr| {
             computed.extend(computed_name(expr));
@@ -41,10 +51,11 @@ pub(super) fn other_cases(plan: &LogicalPlan) -> Result<Vec<OtherCase>> {
             })
         })
     })?;
-    // A result of this name may have other values.
-    compared.retain(|(column, _), _| !computed.contains(column));
+    // A result of this name, or a column of another table, may have other values.
+    let is_other = |relation: &Option<String>| relation.as_ref().is_some_and(|relation| others.contains(relation));
+    compared.retain(|(relation, column, _), _| !computed.contains(column) && !is_other(relation));
     let mut cases = Vec::new();
-    for ((column, sign), values) in &compared {
+    for ((_, column, sign), values) in &compared {
         let of_table = |table: &ApiTable| table.connection().in_their_case(table.spec(), column, values);
         let written = tables.iter().map(of_table).find(|written| !written.is_empty()).unwrap_or_default();
         cases.extend(written.into_iter().map(|(value, written)| OtherCase {
@@ -59,6 +70,11 @@ pub(super) fn other_cases(plan: &LogicalPlan) -> Result<Vec<OtherCase>> {
     Ok(cases)
 }
 
+/// True for a table that is not one of a service.
+fn is_of_others(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::TableScan(scan) if ApiTable::of(scan).is_none())
+}
+
 /// The name of a result that is not a column of this name.
 pub(super) fn computed_name(expr: &Expr) -> Option<String> {
     let Expr::Alias(alias) = expr else { return None };
@@ -69,7 +85,8 @@ pub(super) fn computed_name(expr: &Expr) -> Option<String> {
 /// Adds the values with which an expression compares a column for equality.
 fn add_comparisons(part: &Expr, compared: &mut Compared) {
     let mut add = |column: &Column, sign, value: &str| {
-        compared.entry((column.name.clone(), sign)).or_default().insert(value.to_owned());
+        let relation = column.relation.as_ref().map(|relation| relation.table().to_owned());
+        compared.entry((relation, column.name.clone(), sign)).or_default().insert(value.to_owned());
     };
     match part {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {

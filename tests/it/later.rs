@@ -226,6 +226,7 @@ async fn values_in_another_case_than_the_services_are_noted_if_nothing_is_found(
 #[tokio::test(start_paused = true)]
 async fn comparisons_with_a_value_in_another_case_that_select_no_rows_of_a_scan_are_noted() {
     let world = service();
+    world.rows("CREATE TABLE own AS SELECT 'POSITIVE' AS sentiment").await;
     let of = |select: &str, condition: &str| {
         format!("SELECT {select} FROM mentions WHERE aid = '{BIG}' AND duration = '30d' AND {condition}")
     };
@@ -249,6 +250,10 @@ async fn comparisons_with_a_value_in_another_case_that_select_no_rows_of_a_scan_
         of("count(reach), count(url) FILTER (WHERE sentiment = 'positive')", "reach > 0"),
         of("count(reach), count(url) FILTER (WHERE sentiment = 'cheerful')", "reach > 0"),
         of("id", "sentiment IN ('Positive', 'negative')"),
+        format!(
+            "SELECT count(*) FILTER (WHERE o.sentiment = 'POSITIVE') FROM own o JOIN ({}) m ON lower(o.sentiment) = m.sentiment",
+            of("sentiment, url", "reach > 0")
+        ),
         format!(
             "SELECT count(*) FILTER (WHERE sentiment = 'POSITIVE') FROM ({}) m",
             of("upper(sentiment) AS sentiment, reach", "reach > 0")
