@@ -181,6 +181,7 @@ impl Dialogue {
         }
         self.totals();
         self.find_idle_links().await?;
+        self.tell_end_of_cursor();
         self.errors().await?;
         self.found.could_not_tell(
             "throttle",
