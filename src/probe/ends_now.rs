@@ -165,7 +165,10 @@ impl Dialogue {
         let reach = |tried: &Try| match &tried.kind {
             Kind::Relative(unit, _) => tried.hours().filter(|_| window.units.iter().any(|(known, _)| known == unit)),
             Kind::Value | Kind::Absolute => {
-                window.names.iter().find(|(name, _)| *name == tried.label).map(|(_, hours)| *hours)
+                let named = window.names.iter().find(|(name, _)| *name == tried.label).map(|(_, hours)| *hours);
+                let mut notations = window.units.iter().map(|(_, notation)| notation);
+                let is_numbered = notations.any(|notation| vocabulary::is_of(&tried.label, notation));
+                named.or_else(|| tried.hours().filter(|_| is_numbered))
             }
         };
         let effective = periods.taken().filter(|(tried, reply)| self.found.has_effect(periods, tried, reply, newest));

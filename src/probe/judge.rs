@@ -36,8 +36,13 @@ impl Dialogue {
                 notes.extend(window.longest.map(|days| format!("an error names {days} days as the longest window")));
             }
         }
+        // Of a number that is one of many, the notation is enough.
+        let units = window.units.clone();
+        let is_numbered = |name: &str| units.iter().any(|(_, notation)| vocabulary::is_of(name, notation));
+        window.names.retain(|(name, _)| !is_numbered(name));
         let reach = |tried: &Try| match tried.label.as_str() {
             _ if matches!(tried.kind, Kind::Relative(..)) => tried.hours(),
+            name if is_numbered(name) => tried.hours(),
             name => window.names.iter().find(|(known, _)| known == name).map(|(_, hours)| *hours),
         };
         let widest = effective.into_iter().filter_map(|(tried, reply)| Some((reach(tried)?, tried, reply)));
