@@ -167,6 +167,7 @@ impl Dialogue {
         if self.found.time_zone.is_none() {
             self.zone_of_times().await?;
         }
+        self.found.has_looked_for_zone = true;
         self.days_in_other_zone().await?;
         self.ends_of_periods().await?;
         self.ends().await?;

@@ -269,8 +269,10 @@ impl Findings {
 
     /// The times of the mentions of a response that are known instants.
     fn zoned_times(&self, reply: &Reply) -> Vec<i64> {
+        let path = self.columns.path(self.time_name());
+        let is_told = self.has_looked_for_zone && path.is_none_or(|path| !self.is_text_of_time(path));
         let rows = self.rows(reply).into_iter();
-        let zoned = rows.filter(|row| self.time_zone.is_some() || self.has_local_time(row) != Some(true));
+        let zoned = rows.filter(|row| is_told || self.time_zone.is_some() || self.has_local_time(row) != Some(true));
         zoned.filter_map(|row| self.time_of(row)).collect()
     }
 }
@@ -316,7 +318,13 @@ mod tests {
     }
 
     fn end_of(others: &[Reply], of_name: Reply) -> End {
+        end_if(false, others, of_name)
+    }
+
+    /// `has_looked`: the zone of times that are written without one was looked for.
+    fn end_if(has_looked: bool, others: &[Reply], of_name: Reply) -> End {
         let mut found = Findings { mentions: Some(vec!["items".to_owned()]), ..Findings::default() };
+        found.has_looked_for_zone = has_looked;
         let time = vec!["at".to_owned()];
         found.columns = Columns::of(vocabulary::MENTION, &found.rows(&of_name), &[("published_at", &time)]);
         let replies = others.iter().cloned().chain([of_name]);
@@ -369,6 +377,14 @@ mod tests {
         assert_eq!(end_of(&[today], by_reach), End::Open);
         let local = of(&[(TIMEZONE, "+05:30")], ["2026-06-29 18:00:00", "2026-06-30 12:22:00"]);
         assert_eq!(end_of(&[local], of(&[(DURATION, "week")], newest)), End::Open);
+    }
+
+    #[test]
+    fn times_without_a_zone_show_the_end_of_a_period_once_their_zone_is_known() {
+        let of = |at: &str| reply("week", &[at, "2026-06-29 08:00:00"], Value::Null);
+        let day = reply("day", &["2026-06-29 18:00:00", "2026-06-30 12:22:00"], Value::Null);
+        assert_eq!(end_if(false, std::slice::from_ref(&day), of("2026-06-29 23:04:00")), End::Open);
+        assert_eq!(end_if(true, &[day], of("2026-06-29 23:04:00")), End::Before);
     }
 
     #[test]
