@@ -210,7 +210,7 @@ impl Findings {
     }
 
     /// The ends of the absolute window that a request asks for, as they are written.
-    fn ends_asked<'r>(&self, absolute: &Absolute, reply: &'r Reply) -> Option<(&'r str, &'r str)> {
+    pub(super) fn ends_asked<'r>(&self, absolute: &Absolute, reply: &'r Reply) -> Option<(&'r str, &'r str)> {
         let of =
             |parameter: &str| reply.asked.iter().find(|(name, _)| name == parameter).map(|(_, value)| value.as_str());
         match &absolute.form {
@@ -437,7 +437,7 @@ impl Findings {
     }
 
     /// True if a request has no filter.
-    fn is_unfiltered(&self, reply: &Reply) -> bool {
+    pub(super) fn is_unfiltered(&self, reply: &Reply) -> bool {
         let of_window = |name: &String| match self.window.absolute.as_ref().map(|absolute| &absolute.form) {
             Some(Form::Separate(since, until)) => {
                 [since, until].contains(&name) || self.window.with.iter().any(|(known, _)| known == name)

@@ -289,6 +289,13 @@ impl Dialogue {
             return self.void("no window of a day had mentions");
         }
         if self.tell_zone_of_days(search.follows, &search.fixed)? {
+            let zone = self.found.told_zone(&search.fixed).filter(|_| !search.follows);
+            let known = self.known_times();
+            let came = (self.seen.as_slice(), known.as_slice());
+            let is_other = |zone| self.found.contradicts_end(&absolute, !exclusive, came, zone);
+            if zone.is_some_and(is_other) {
+                return self.void("windows of one day and of several days show different ends");
+            }
             let end = if exclusive { "exclusive: a window from a day to itself is empty" } else { "inclusive" };
             self.found.saw("window", format!("the end of a window is {end}"));
             self.found.window.absolute = Some(Absolute { inclusive: Some(!exclusive), ..absolute });
