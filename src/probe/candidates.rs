@@ -93,6 +93,7 @@ pub(super) fn more_periods(
         let (others, first): (Vec<Try>, Vec<Try>) = periods.queue.drain(..).partition(is_other);
         periods.queue.extend(first.into_iter().chain(others));
     }
+    add_number_between(found, periods, newest, &hints);
 }
 
 /// The outcomes of the first periods, and values that refusals and responses have.
@@ -210,6 +211,31 @@ fn add_notations(found: &Findings, periods: &mut Dimension, newest: Option<i64>,
         })
         .collect();
     periods.queue.retain(|tried| tried.kind != Kind::Value || !of(tried).is_some_and(|of| general.contains(&of)));
+}
+
+/// Adds a number of days that a list of periods does not have, if two of them work that are alike but for their numbers: `7 jours` and
+/// `30 jours`. Its effect shows that any number is accepted.
+fn add_number_between(found: &Findings, periods: &mut Dimension, newest: Option<i64>, hints: &PeriodHints<'_>) {
+    /// Days between two periods that tell a third one apart from both.
+    const APART: u32 = 6;
+    let is_number =
+        |hint: &&String| hint.starts_with(|c: char| c.is_ascii_digit() || "-+P".contains(c)) && slot(hint).is_none();
+    let numbered = hints.listed.iter().flatten().filter(is_number).filter_map(|hint| {
+        let (_, template) = any_notation(hint).filter(|(unit, _)| *unit == 'd')?;
+        let digits: String = hint.chars().filter(char::is_ascii_digit).collect();
+        Some((template, digits.parse::<u32>().ok()?))
+    });
+    let mut numbered: Vec<(String, u32)> = numbered.collect();
+    numbered.sort_unstable();
+    let is_apart = |pair: &&[(String, u32)]| pair[0].0 == pair[1].0 && pair[1].1 - pair[0].1 >= APART;
+    let Some([(template, less), (_, more)]) = numbered.windows(2).rev().find(is_apart) else { return };
+    let works = |(tried, reply): &(&Try, &Arc<Reply>)| {
+        vocabulary::is_of(&tried.label, template) && found.has_effect(periods, tried, reply, newest)
+    };
+    // Beside the search for mentions, its refusal would cost a request that looks for something else.
+    if found.mentions.is_some() && periods.taken().filter(works).count() > 1 {
+        periods.add(Try::relative(DURATION, 'd', template, (less + more) / 2));
+    }
 }
 
 /// Adds hours and weeks if they may be written as days are, and names of windows. `works`: a period with a number had an effect.

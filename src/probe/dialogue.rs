@@ -22,6 +22,7 @@ use super::list_members::id_members;
 use super::names;
 use super::observations::{ErrorShape, Findings, MentionsParameter, Note, SavedSearches, Seen};
 use super::refusal;
+use super::scheduler::Dimension;
 use super::shape::{self, Columns, Path, at, leaves, place, pointer, said};
 use super::timeline_days::Days;
 use super::vocabulary::{self, plain};
@@ -64,6 +65,8 @@ pub(super) struct Dialogue {
     pub(super) sized: Option<Reply>,
     /// Periods that are requested beside parameters that may request mentions.
     pub(super) beside: Option<Beside>,
+    /// Periods that were tried, and the newest mention before.
+    pub(super) periods: (Dimension, Option<i64>),
     /// Set if two saved searches have other numbers than each other.
     pub(super) aids_differ: bool,
     /// Set if the example was answered as it is.
@@ -104,6 +107,7 @@ impl Dialogue {
             seen: Vec::new(),
             sized: None,
             beside: None,
+            periods: (Dimension::default(), None),
             aids_differ: false,
             is_example_answered: false,
             answer_to_example: None,
@@ -163,7 +167,9 @@ impl Dialogue {
         if self.found.time_zone.is_none() {
             self.zone_of_times().await?;
         }
+        self.found.has_looked_for_zone = true;
         self.days_in_other_zone().await?;
+        self.ends_of_periods().await?;
         self.ends().await?;
         self.tell_instants();
         self.depth().await?;
@@ -176,6 +182,7 @@ impl Dialogue {
         }
         self.totals();
         self.find_idle_links().await?;
+        self.tell_end_of_cursor();
         self.errors().await?;
         self.found.could_not_tell(
             "throttle",

@@ -118,11 +118,19 @@ impl Findings {
 
     /// True if a candidate for the window did what its name says and the nonsense value did not.
     pub(super) fn has_effect(&self, periods: &Dimension, tried: &Try, reply: &Reply, newest: Option<i64>) -> bool {
-        let Some((from, to, exact)) = self.extent(reply) else { return false };
-        let usual = match periods.outcome(NONSENSE) {
-            Some(Outcome::Taken(reply)) => self.extent(reply),
+        let control: Option<&Reply> = match periods.outcome(NONSENSE) {
+            Some(Outcome::Taken(reply)) => Some(reply.as_ref()),
             _ => None,
         };
+        if tried.is_absolute() {
+            // Days may be those of another zone.
+            let slack = if tried.label.ends_with("date") { 14 * HOUR } else { 0 };
+            let is_within = newest.map(span).is_some_and(|span| self.lies_within(reply, span, slack));
+            let times = self.times(reply);
+            return is_within && (times.is_empty() || control.is_none_or(|control| self.times(control) != times));
+        }
+        let Some((from, to, exact)) = self.extent(reply) else { return false };
+        let usual = control.and_then(|control| self.extent(control));
         let hours = |micros: i64| micros / 3_600_000_000;
         if tried.label == NONSENSE {
             return false;
@@ -138,7 +146,7 @@ impl Findings {
             let whole = expected % 24 == 0 && tried.label.contains(|c: char| c.is_ascii_digit());
             whole && (expected - 24..expected).contains(&hours(to - from))
         });
-        if !tried.is_absolute() && (!ends_now || (begins_with && !calendar)) {
+        if !ends_now || (begins_with && !calendar) {
             return false;
         }
         if calendar {
@@ -161,11 +169,6 @@ impl Findings {
                 shorter && self.extent(reply).is_some_and(|(since, until, _)| hours(until - since) == hours(to - from))
             });
             return near(hours(to - from), expected, exact) && (!(as_usual || as_shorter) || other());
-        }
-        if tried.is_absolute() {
-            // Days may be those of another zone.
-            let slack = if tried.label.ends_with("date") { 14 * HOUR } else { 0 };
-            return newest.map(span).is_some_and(|span| self.lies_within(reply, span, slack));
         }
         // A name of unknown length.
         usual.is_none_or(|(since, until, _)| hours(until - since).abs_diff(hours(to - from)) > 1)
@@ -207,7 +210,7 @@ impl Findings {
     }
 
     /// The ends of the absolute window that a request asks for, as they are written.
-    fn ends_asked<'r>(&self, absolute: &Absolute, reply: &'r Reply) -> Option<(&'r str, &'r str)> {
+    pub(super) fn ends_asked<'r>(&self, absolute: &Absolute, reply: &'r Reply) -> Option<(&'r str, &'r str)> {
         let of =
             |parameter: &str| reply.asked.iter().find(|(name, _)| name == parameter).map(|(_, value)| value.as_str());
         match &absolute.form {
@@ -434,7 +437,7 @@ impl Findings {
     }
 
     /// True if a request has no filter.
-    fn is_unfiltered(&self, reply: &Reply) -> bool {
+    pub(super) fn is_unfiltered(&self, reply: &Reply) -> bool {
         let of_window = |name: &String| match self.window.absolute.as_ref().map(|absolute| &absolute.form) {
             Some(Form::Separate(since, until)) => {
                 [since, until].contains(&name) || self.window.with.iter().any(|(known, _)| known == name)

@@ -36,8 +36,27 @@ impl Dialogue {
                 notes.extend(window.longest.map(|days| format!("an error names {days} days as the longest window")));
             }
         }
+        let longest = longest_listed(periods, &effective);
+        match longest {
+            Some(days) if window.absolute.is_none() => {
+                window.longest = window.longest.or(Some(days));
+                notes.push(format!("a number of days that is not listed works; {days} is the largest listed one"));
+            }
+            // Absolute windows reach further.
+            Some(_) => {
+                let names = window.names.clone();
+                let is_listed = |notation: &str| names.iter().any(|(name, _)| vocabulary::is_of(name, notation));
+                window.units.retain(|(_, notation)| !is_listed(notation));
+            }
+            None => {}
+        }
+        // Of a number that is one of many, the notation is enough.
+        let units = window.units.clone();
+        let is_numbered = |name: &str| units.iter().any(|(_, notation)| vocabulary::is_of(name, notation));
+        window.names.retain(|(name, _)| !is_numbered(name));
         let reach = |tried: &Try| match tried.label.as_str() {
             _ if matches!(tried.kind, Kind::Relative(..)) => tried.hours(),
+            name if is_numbered(name) => tried.hours(),
             name => window.names.iter().find(|(known, _)| known == name).map(|(_, hours)| *hours),
         };
         let widest = effective.into_iter().filter_map(|(tried, reply)| Some((reach(tried)?, tried, reply)));
@@ -343,6 +362,26 @@ impl Dialogue {
         }
         self.found.echoes = found;
     }
+}
+
+/// The largest listed number of days in the notation of a smaller one that is not listed, of periods that had an effect. A service may cut
+/// periods that are longer without a sign.
+fn longest_listed(periods: &Dimension, effective: &[(&Try, &Arc<Reply>)]) -> Option<u64> {
+    let listed = match periods.outcome(NONSENSE)? {
+        Outcome::Refused(text) => super::refusal::values(text),
+        Outcome::Taken(_) | Outcome::Unknown => return None,
+    };
+    let numbers = effective.iter().filter_map(|(tried, _)| match &tried.kind {
+        Kind::Relative('d', notation) => Some((notation, tried.hours()?)),
+        _ => None,
+    });
+    let longest = numbers.filter_map(|(notation, hours)| {
+        let is_listed = |other: &Try| listed.contains(&other.label) && vocabulary::is_of(&other.label, notation);
+        let hours_listed =
+            effective.iter().filter(|(other, _)| is_listed(other)).filter_map(|(other, _)| other.hours());
+        hours_listed.max().filter(|longest| *longest > hours)
+    });
+    u64::try_from(longest.max()? / 24).ok()
 }
 
 /// A note about candidates without an effect, with the service's first refusal of one; or about those that were not requested.

@@ -6,7 +6,7 @@
 //!     │                    effects, numbers, roles, overview: coverage of a response, its counts, the meaning of its fields
 //!     │                    roles_of_example: parameters of an example by what the service says of a value that it does not have
 //!     │                    refusal: hints in error responses; beside: periods in the requests for other parameters
-//!     │                    ends_now: named periods that end before now; unread_times: times in unknown forms
+//!     │                    ends_now, last_day: ends of periods and windows; unread_times: times in unknown forms
 //!     └▶ asker ─▶ service or recording
 //!                          shape, list_members, vocabulary, names, zones: structure of responses, names of parameters, clocks
 //! ```
@@ -30,6 +30,7 @@ mod facts;
 mod filters;
 mod judge;
 mod known;
+mod last_day;
 mod list_members;
 mod list_pages;
 mod mentions;

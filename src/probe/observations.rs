@@ -35,6 +35,8 @@ pub(super) struct Findings {
     pub(super) other_time_zones: Vec<Clock>,
     /// Fields with times of mentions that are written without a zone, if their zone is not known.
     pub(super) unknown_times: Vec<Path>,
+    /// Set once the zone of such times was looked for: of others it is `time_zone`, or UTC.
+    pub(super) has_looked_for_zone: bool,
     /// Fields with times of mentions in a form that is not understood.
     pub(super) unread_times: Vec<Path>,
     /// The zone that the list of saved searches or a person names, and true for a person.

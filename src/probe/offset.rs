@@ -219,6 +219,28 @@ impl Dialogue {
         Ok(())
     }
 
+    /// Notes what a page with the last mention of its window has in the place of the cursor of the next page.
+    pub(super) fn tell_end_of_cursor(&mut self) {
+        let Some((_, CursorPlace::Response(path))) = &self.found.cursor else { return };
+        let last = self.seen.iter().rev().find(|seen| self.has_all(seen));
+        let Some(body) = last.and_then(|seen| seen.reply.body.as_ref()) else { return };
+        let (value, at) = (shape::at(body, path), place(path));
+        let mark = value.and_then(said).filter(|mark| !mark.is_empty());
+        let observed = mark.is_none();
+        let text = match (mark, value) {
+            (Some(mark), _) => format!(
+                "a page with the last mention has `{mark}` at {at}, as if another one followed: it is requested, and must have no \
+                 mentions. If it is refused, queries are errors"
+            ),
+            (None, Some(value)) => format!("a page with the last mention names no next one: {at} is {value}"),
+            (None, None) => format!("a page with the last mention names no next one: it has no {at}"),
+        };
+        match observed {
+            true => self.found.saw("offset", text),
+            false => self.found.could_not_tell("offset", text),
+        }
+    }
+
     /// True for a response with all mentions of its window.
     fn has_all(&self, seen: &Seen) -> bool {
         let largest = self.found.page.map_or(u64::MAX, |page| page.max);

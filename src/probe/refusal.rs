@@ -580,10 +580,15 @@ fn clean(word: &str) -> String {
     inner.filter(|inner| !inner.contains(' ')).unwrap_or(word).to_owned()
 }
 
-/// A value without the explanation behind it, as in `1 (newest)` and `1 = newest`.
+/// A value without the explanation behind it, as in `1 (newest)`, `1 = newest` and `1=newest`.
 fn unexplained(word: &str) -> &str {
-    let ends = [" (", " = ", " – "].into_iter().filter_map(|mark| word.find(mark));
-    ends.min().map_or(word, |end| &word[..end])
+    let ends = [" (", " = ", " – ", " — ", " → ", " -> ", " => "].into_iter().filter_map(|mark| word.find(mark));
+    // Other values may have such a sign.
+    let number = word.split_once('=').filter(|(before, after)| {
+        let is_number = !before.is_empty() && before.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && after.starts_with(char::is_alphabetic)
+    });
+    ends.chain(number.map(|(before, _)| before.len())).min().map_or(word, |end| &word[..end])
 }
 
 /// All strings of a refusal; of an array of objects, those of its first item.
@@ -867,6 +872,21 @@ mod tests {
         }
         let sorts = "Requested sort(s) `zzq` is not allowed. Allowed sort(s) are `published_at, reach`.";
         assert_eq!(values(sorts), ["published_at", "reach"]);
+    }
+
+    #[test]
+    fn values_may_be_explained() {
+        let cases = [
+            "sortBy: expected one of 1 (newest), 2 (oldest)",
+            "sortBy: expected one of 1=newest, 2=oldest",
+            "sortBy: expected one of 1 — newest, 2 — oldest",
+            "sortBy: expected one of 1 -> newest, 2 -> oldest",
+            "sortBy: zzq. Allowed values: '1 (newest)', '2 (oldest)'",
+        ];
+        each(cases, |refusal| {
+            assert_eq!(values(refusal), ["1", "2"], "{refusal}");
+        });
+        assert_eq!(values("sort: one of [date=desc, date=asc]"), ["date=desc", "date=asc"]);
     }
 
     #[test]

@@ -44,9 +44,10 @@ impl Dialogue {
         }
         self.judge_zones(&zones);
         self.judge_orders(&orders);
-        self.drop_names_that_ended(&periods, newest);
+        self.drop_ended(&periods, newest);
         self.judge_filters(&filters);
         self.echoes(&periods, &zones);
+        self.periods = (periods, newest);
         Ok(())
     }
 

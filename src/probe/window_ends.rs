@@ -235,12 +235,14 @@ impl Dialogue {
         let requested: Vec<(Zone, Pair)> = other.into_iter().chain(self.utc().map(|utc| (Zone::UTC, utc))).collect();
         // Set once a window from a day to the same day had no mentions, and one to the next day had them.
         let mut exclusive = false;
+        // Set once a window had mentions: a zone that a person states says nothing about the end.
+        let mut has_come = false;
         // A recording may have any day.
         let days = if self.asker.is_recording() { 100 } else { DAYS };
         while search.done.len() < days && self.asker.left() > TRIAL {
             let DaySearch { fixed, follows, .. } = &search;
             let is_known = if *follows { fixed.is_empty() } else { self.found.told_zone(fixed).is_some() };
-            if is_known || fixed.is_empty() {
+            if (is_known && has_come) || fixed.is_empty() {
                 break;
             }
             let zone = requested.get(search.done.len() % requested.len().max(1)).cloned();
@@ -253,7 +255,7 @@ impl Dialogue {
             let asked_for = self.within(&absolute, (&word(day), &word(end)), pair.clone()).await?;
             let Some((mut reply, mut size)) = asked_for else { continue };
             let has_known = || known.iter().any(|at| (day..day + DAY).contains(at));
-            if self.found.times(&reply).is_empty() && search.done.len() == 1 && has_known() {
+            if self.found.times(&reply).is_empty() && !has_come && !exclusive && has_known() {
                 if self.asker.left() <= TRIAL {
                     return self.void("a window from a day to itself had no mentions, and no longer one was tried");
                 }
@@ -278,11 +280,22 @@ impl Dialogue {
             let whole = (received.len() as u64) < size;
             let oldest = received.iter().min().copied().filter(|_| !whole).unwrap_or(i64::MIN);
             let (complete_from, begins) = ((whole || sorted).then_some(oldest), told_start(&reply, day));
+            has_come |= !received.is_empty();
             let mentions = DayMentions { day, received, known, complete_from, begins };
             search.follows = asked.is_some_and(|zone| mentions.fit(zone));
             search.fixed.retain(|zone| mentions.fit(*zone));
         }
+        if !has_come && self.found.told_zone(&search.fixed).is_some() {
+            return self.void("no window of a day had mentions");
+        }
         if self.tell_zone_of_days(search.follows, &search.fixed)? {
+            let zone = self.found.told_zone(&search.fixed).filter(|_| !search.follows);
+            let known = self.known_times();
+            let came = (self.seen.as_slice(), known.as_slice());
+            let is_other = |zone| self.found.contradicts_end(&absolute, !exclusive, came, zone);
+            if zone.is_some_and(is_other) {
+                return self.void("windows of one day and of several days show different ends");
+            }
             let end = if exclusive { "exclusive: a window from a day to itself is empty" } else { "inclusive" };
             self.found.saw("window", format!("the end of a window is {end}"));
             self.found.window.absolute = Some(Absolute { inclusive: Some(!exclusive), ..absolute });

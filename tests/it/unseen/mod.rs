@@ -320,6 +320,21 @@ async fn a_zone_is_told_from_offsets_by_old_mentions_or_not_at_all() {
     assert!(good >= 4, "{good} of 8 services");
 }
 
+/// Taken for periods that end now, they would lack the mentions of today.
+#[tokio::test(start_paused = true)]
+async fn periods_that_end_at_midnight_are_not_taken_for_those_that_end_now() {
+    let mut dropped = 0;
+    for seed in 700..708 {
+        let service = Arc::new(Unseen::hard(seed, now(), &[Hard::Midnight]));
+        let found = probed(&service, CALLS).await.unwrap();
+        let share = asked(&service, &found).await;
+        println!("seed {seed}: {} right, {} refused", share.right, share.typed.len());
+        assert!(share.wrong.is_empty(), "seed {seed}: {}\n{}\n{found}", share.wrong.join("\n"), found.document);
+        dropped += u64::from(found.to_string().contains("lack newer mentions"));
+    }
+    assert!(dropped > 0, "no period was dropped");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_check_of_a_right_profile_agrees_in_every_zone() {
     for hard in [Hard::Berlin, Hard::BerlinDays, Hard::LocalDays] {

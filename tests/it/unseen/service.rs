@@ -164,6 +164,9 @@ pub(super) enum Hard {
     LastId,
     /// The last page links to a next one as well.
     IdleLinks,
+    /// Periods that have a name end at the last midnight, and only their mentions show it. Not one of [`ALL`](Self::ALL), whose order is
+    /// that of the cases.
+    Midnight,
 }
 
 impl Hard {
@@ -541,6 +544,10 @@ impl Unseen {
                     (service.periods, service.ends) = (names(["7 days", "30 days", "3 months"]), Ends::None)
                 }
                 Hard::Calendar => service.periods = names(days),
+                Hard::Midnight => {
+                    (service.periods, service.ends) = (names(days), Ends::None);
+                    service.timeline.0 = Entries::None;
+                }
                 Hard::Days => service.periods = Periods::Days,
                 Hard::TwoFields => service.fields.id = "docNo".to_owned(),
                 Hard::Compact => service.instants = Instants::Compact,
@@ -831,6 +838,10 @@ impl Unseen {
             Periods::Names(names) if self.has(Hard::Calendar) => {
                 let days = names.iter().find(|(name, _)| name == value)?.1;
                 Some((midnight - TimeDelta::days(days - 1), self.now))
+            }
+            Periods::Names(names) if self.has(Hard::Midnight) => {
+                let days = names.iter().find(|(name, _)| name == value)?.1;
+                Some((midnight - TimeDelta::days(days), midnight))
             }
             Periods::Units(units) => of(value, units).and_then(back),
             Periods::Iso => {
