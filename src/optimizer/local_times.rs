@@ -218,7 +218,7 @@ fn is_integer(expr: &Expr, schema: &DFSchema) -> bool {
     expr.type_in(schema).is_ok_and(|data_type| data_type.is_integer())
 }
 
-/// True for a date or a time of a day, with or without a zone.
+/// True for a date, and for a time with or without a zone.
 fn is_time(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.type_in(schema), Ok(DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)))
 }
