@@ -19,6 +19,7 @@ use futures::{FutureExt, Stream};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tonic::body::Body;
 use tonic::transport::server::{Connected, TlsConnectInfo};
@@ -33,6 +34,7 @@ use crate::host::listener::ClientStream;
 use crate::host::peer::Caller;
 use crate::host::sessions::Session;
 use crate::host::shares::Received;
+use crate::host::unread::discard_body;
 
 /// Maximum size of a handshake's body, in bytes.
 const HANDSHAKE: usize = 8 << 10;
@@ -147,10 +149,11 @@ fn too_long(error: Box<dyn std::error::Error + Send + Sync>, limit: usize) -> St
 /// Passes a body on, and counts what is not decoded yet: of a body of several messages the last one begun, which tonic
 /// gathers, otherwise all of it. Fails if the user's share of the memory is used up, or the next part arrives too late.
 fn counted(
-    mut body: Body,
+    body: Body,
     memory: Arc<Mutex<Received>>,
     is_upload: bool,
 ) -> impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static {
+    let mut body = Unread(Some(body));
     async_stream::try_stream! {
         let (mut message, mut all) = (Message::default(), 0);
         while let Some(frame) = timeout(PATIENCE, body.frame()).await.map_err(|_| late())? {
@@ -162,6 +165,28 @@ fn counted(
                 held?;
             }
             yield frame;
+        }
+    }
+}
+
+/// A body; `None` once it has ended. If a call ends before it, the rest is dropped for a while: the stream would be reset, and many
+/// clients lose the status of the call then.
+struct Unread(Option<Body>);
+
+impl Unread {
+    async fn frame(&mut self) -> Option<Result<Frame<Bytes>, Status>> {
+        let frame = self.0.as_mut()?.frame().await;
+        if frame.is_none() {
+            self.0 = None;
+        }
+        frame
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        if let (Some(body), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(discard_body(body));
         }
     }
 }
@@ -229,6 +254,7 @@ impl Connected for ClientStream {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::{StreamExt, stream};
     use tonic::Code;
@@ -317,6 +343,23 @@ mod tests {
         assert!(passed.iter().all(Result::is_ok));
         assert_eq!(last.as_ref().expect_err("refused").code(), Code::ResourceExhausted);
         assert_eq!(share.pool().reserved(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_rest_of_a_body_is_dropped_after_its_call_has_ended() {
+        let read = Arc::new(AtomicUsize::new(0));
+        let counts = Arc::clone(&read);
+        let parts = stream::iter(0..100).map(move |_| {
+            counts.fetch_add(1, Ordering::Relaxed);
+            vec![1; 1 << 10]
+        });
+        let limited = Body::new(Limited::new(body(parts), 10 << 10).map_err(|error| too_long(error, 10 << 10)));
+        let answered: Vec<_> = counted(limited, memory().0, false).collect().await;
+        let refused = answered.last().expect("an error").as_ref().expect_err("100 KiB");
+        assert_eq!(refused.code(), Code::ResourceExhausted);
+        while read.load(Ordering::Relaxed) < 100 {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

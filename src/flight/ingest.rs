@@ -34,6 +34,15 @@ pub(super) async fn ingest(
     }
     let options = ingest.table_definition_options.unwrap_or_default();
     let name = temporary::name(ingest.catalog, ingest.schema, ingest.table);
+    let malformed = |_| Status::invalid_argument("malformed rows");
+    // Before the session is taken: a client may never send rows. In a separate task, so that a panic caused by malformed data does
+    // not close the connection.
+    let beginning = AbortOnDropHandle::new(tokio::spawn(async move {
+        let mut batches = parameters::batches(messages);
+        let first = batches.try_next().await.map_err(flight_status)?;
+        Ok::<_, Status>((first, batches))
+    }));
+    let (mut next, mut batches) = beginning.await.map_err(malformed)??;
     let _making = session.making.lock().await;
     refuse_served(&session.context, &name).map_err(|error| session.failure(&error))?;
     let exists = session.context.table_exist(name.clone()).map_err(|error| session.failure(&error))?;
@@ -49,18 +58,17 @@ pub(super) async fn ingest(
         (false, ..) => {}
     }
     let (reader, most) = (Arc::clone(session), host.limits.temporary_bytes);
-    // In a separate task, so that a panic caused by malformed data does not close the connection.
     let reading = AbortOnDropHandle::new(tokio::spawn(async move {
         let failed = |error: DataFusionError| Status::from(reader.failure(&error));
-        let mut batches = parameters::batches(messages);
         let mut making = None;
-        while let Some(batch) = batches.try_next().await.map_err(flight_status)? {
+        while let Some(batch) = next {
             if making.is_none() {
                 making = Some(Making::begin(&reader, batch.schema(), most).await.map_err(failed)?);
             }
             if let Some(making) = &mut making {
                 making.take(&batch).map_err(failed)?;
             }
+            next = batches.try_next().await.map_err(flight_status)?;
         }
         match making {
             Some(making) => Ok(making),
@@ -70,7 +78,28 @@ pub(super) async fn ingest(
             }
         }
     }));
-    let making = reading.await.map_err(|_| Status::invalid_argument("malformed rows"))??;
+    let making = reading.await.map_err(malformed)??;
     let rows = making.register(session, name).map_err(|error| session.failure(&error))?;
     Ok(i64::try_from(rows).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::{poll, stream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_upload_takes_the_session_once_there_are_rows() {
+        let (host, session) = Host::of_tests().await;
+        let command = CommandStatementIngest { temporary: true, table: "t".to_owned(), ..Default::default() };
+        let mut waiting = pin!(ingest(&host, &session, command, stream::pending()));
+        for _ in 0..3 {
+            assert!(poll!(waiting.as_mut()).is_pending());
+            assert!(session.making.try_lock().is_ok(), "other statements of the session run");
+            tokio::task::yield_now().await;
+        }
+    }
 }

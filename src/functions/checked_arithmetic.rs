@@ -32,6 +32,23 @@ pub(crate) fn checked_arithmetic(operation: Arithmetic) -> Arc<ScalarUDF> {
     Arc::clone(&FUNCTIONS[operation as usize])
 }
 
+/// True for the function of an operation.
+pub(super) fn is_checked(function: &ScalarUDF) -> bool {
+    let operations = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Negate];
+    operations.into_iter().any(|operation| operation.name() == function.name())
+}
+
+impl Arithmetic {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Add => "checked_add",
+            Self::Subtract => "checked_subtract",
+            Self::Multiply => "checked_multiply",
+            Self::Negate => "checked_negate",
+        }
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
     operation: Arithmetic,
@@ -55,12 +72,7 @@ impl Checked {
 
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &'static str {
-        match self.operation {
-            Arithmetic::Add => "checked_add",
-            Arithmetic::Subtract => "checked_subtract",
-            Arithmetic::Multiply => "checked_multiply",
-            Arithmetic::Negate => "checked_negate",
-        }
+        self.operation.name()
     }
 
     // Displayed like the operator, since names of results are derived from it.

@@ -30,6 +30,7 @@ use super::peer::Caller;
 use super::reload::Reload;
 use super::shares::Received;
 use super::state::Host;
+use super::unread::discard_body;
 use crate::error::{Error, Result};
 use crate::serving::{Acceptor, TlsSpec, bind};
 
@@ -284,13 +285,22 @@ where
             let frame =
                 frame.map_err(|error| (StatusCode::BAD_REQUEST, format!("cannot read the request: {error}")))?;
             let part = frame.into_data().unwrap_or_default();
-            if all.len() + part.len() > most {
-                let line = format!("the body of the request is too long: the limit is {most} bytes");
-                return Err((StatusCode::PAYLOAD_TOO_LARGE, line));
-            }
-            if let Some(memory) = &mut memory {
-                let held = memory.hold(all.len() + part.len());
-                held.map_err(|failure| (StatusCode::TOO_MANY_REQUESTS, failure.message()))?;
+            let bytes = all.len() + part.len();
+            let refused = match bytes > most {
+                true => {
+                    let line = format!("the body of the request is too long: the limit is {most} bytes");
+                    Some((StatusCode::PAYLOAD_TOO_LARGE, line))
+                }
+                false => memory
+                    .as_mut()
+                    .and_then(|memory| memory.hold(bytes).err())
+                    .map(|failure| (StatusCode::TOO_MANY_REQUESTS, failure.message())),
+            };
+            if let Some(refused) = refused {
+                drop((all, memory));
+                // A client reads no response before it has sent its request.
+                discard_body(body).await;
+                return Err(refused);
             }
             all.extend_from_slice(&part);
         }
@@ -301,7 +311,11 @@ where
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::Full;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::{StreamExt, stream};
+    use http_body_util::{Full, StreamBody};
+    use hyper::body::Frame;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
@@ -315,6 +329,19 @@ mod tests {
         assert_eq!((body.len(), share.pool().reserved()), (200 << 10, 136 << 10));
         drop(memory);
         assert_eq!(share.pool().reserved(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_refused_is_read_to_its_end() {
+        let read = AtomicUsize::new(0);
+        let part = |_| {
+            read.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b'x'; 1 << 10])))
+        };
+        let body = StreamBody::new(stream::iter(0..100).map(part));
+        let (status, line) = received(body, 10 << 10, None).await.expect_err("100 KiB");
+        assert!(status == StatusCode::PAYLOAD_TOO_LARGE && line.contains("too long"), "{line}");
+        assert_eq!(read.into_inner(), 100);
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@
 //!   `metrics` counts, and `failure` is an error as a client sees it.
 //! - `cached_plan` keeps the plan of a prepared statement.
 //! - `shares` divides the memory, and the turns for planning, among the users.
+//! - `unread` drops what clients send after they were refused.
 //! - `effects` runs statements that change a session, `temporary` holds its tables, `own_tables` has those of an embedder.
 //! - `settings` has the limits and the `[serve]` table of the configuration file, `spec` what a server starts with; `state` holds
 //!   the state that all calls share.
@@ -46,6 +47,7 @@ pub(crate) mod spec;
 pub(crate) mod state;
 pub(crate) mod temporary;
 pub(crate) mod type_compat;
+pub(crate) mod unread;
 
 pub use self::auth::{Auth, Users, hash_password};
 pub use self::http::HttpServer;

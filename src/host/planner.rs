@@ -25,8 +25,8 @@ use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind};
 use crate::memory;
 use crate::session::{
-    PlanningTurn, bytes_of_bound, bytes_of_plan, call, check_sizes, parse_in, plan_statement, refuse_inner,
-    refuse_statement, refused, syntax, with_named_results,
+    PlanningTurn, bytes_of_bound, bytes_of_plan, call, check_calls, check_sizes, parse_in, plan_statement,
+    refuse_inner, refuse_statement, refused, syntax, with_named_results,
 };
 use crate::table::query_name;
 
@@ -132,6 +132,8 @@ impl Statement {
         let plan = adapted(plan_statement(turn, &state, parsed).await?)?;
         complexity_limits::size(&plan)?;
         complexity_limits::subqueries(&plan)?;
+        // Again: a protocol computes more operators by functions.
+        check_calls(&plan)?;
         check_sizes(&plan)?;
         let effect = check(&plan)?;
         let parameters = parameters(&plan, types)?;
@@ -519,6 +521,19 @@ mod tests {
         ] {
             let error = parse(&PlanningTurn::unbounded(), sql, GenericDialect {}).expect_err(sql);
             assert!(error.to_string().contains(expected), "{sql}: {error}");
+        }
+    }
+
+    /// The engine would take minutes for the types of 900 of them.
+    #[tokio::test]
+    async fn operators_that_functions_compute_are_as_deep_as_functions() {
+        let (host, session) = Host::of_tests().await;
+        let chain = |first: &str, step: &str, times: usize| format!("SELECT {first}{} AS r", step.repeat(times));
+        host.statement(&session, &chain("INTERVAL '1 day'", " * 1", 40)).await.expect("a product");
+        let refused = host.statement(&session, &chain("INTERVAL '1 day'", " * 1", 900)).await.expect_err("too deep");
+        assert!(refused.message().contains("functions within each other"), "{}", refused.message());
+        for (first, step) in [("1", " + 1"), ("'a'", " || 'a'"), ("true", " AND true")] {
+            host.statement(&session, &chain(first, step, 900)).await.expect(first);
         }
     }
 

@@ -115,7 +115,9 @@ fn local(expr: Expr, schema: &DFSchema, zone: &str) -> Transformed<Expr> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) if shifts(&left, &right, schema) => {
             Transformed::yes(minus_interval().call(vec![*left, *right]))
         }
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() || op == Operator::Minus => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if (op.supports_propagation() || op == Operator::Minus) && is_time(&right, schema) =>
+        {
             let (of_left, of_right) = (zone_of(&left, schema), zone_of(&right, schema));
             let (left, right) = (instant(*left, of_right, schema), instant(*right, of_left, schema));
             let changed = left.transformed || right.transformed;
@@ -216,9 +218,18 @@ fn is_integer(expr: &Expr, schema: &DFSchema) -> bool {
     expr.type_in(schema).is_ok_and(|data_type| data_type.is_integer())
 }
 
-/// True for an instant in a zone, and an interval.
+/// True for a date, and for a time with or without a zone.
+fn is_time(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.type_in(schema), Ok(DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)))
+}
+
+/// True for an instant in a zone, and an interval. The type of a chain of operators is found last: it takes a walk through it.
 fn shifts(instant: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
-    zone_of(instant, schema).is_some() && matches!(interval.type_in(schema), Ok(DataType::Interval(_)))
+    let is_interval = || matches!(interval.type_in(schema), Ok(DataType::Interval(_)));
+    match instant {
+        Expr::BinaryExpr(_) => is_interval() && zone_of(instant, schema).is_some(),
+        _ => zone_of(instant, schema).is_some() && is_interval(),
+    }
 }
 
 /// `date_bin(stride, time, origin)` as PostgreSQL counts: in spans of 24 hours from the origin. Months are those of the zone, and

@@ -87,6 +87,7 @@ pub(super) async fn end(wire: &mut Wire, lost: Lost) {
         // The client may have disconnected.
         let _ = wire.report(&report).await;
         let _ = wire.flush().await;
+        wire.close().await;
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::report::{Report, Severity};
 use super::rows::Rows;
 use crate::host::shares::Received;
+use crate::host::unread::discard;
 
 /// Time after which memory for input is asked for again.
 const ROOM: Duration = Duration::from_secs(1);
@@ -112,12 +113,14 @@ pub(super) struct Wire {
     current: usize,
     /// Time within which the client must read what is sent.
     patience: Duration,
+    /// Set if the client may still send a message that was refused.
+    refused: bool,
 }
 
 impl Wire {
     pub(super) fn new(socket: Box<dyn Socket>, patience: Duration) -> Self {
         let (input, output) = (BytesMut::new(), BytesMut::new());
-        Self { socket, input, longest: 0, output, received: None, current: 0, patience }
+        Self { socket, input, longest: 0, output, received: None, current: 0, patience, refused: false }
     }
 
     /// Counts messages that are not answered yet against the share of a user from now on.
@@ -141,6 +144,12 @@ impl Wire {
     /// # Errors
     /// [`Lost`] for a message that starts no connection of this protocol.
     pub(super) async fn opening(&mut self) -> Result<Opening, Lost> {
+        let opening = self.read_opening().await;
+        self.refused = opening.is_err();
+        opening
+    }
+
+    async fn read_opening(&mut self) -> Result<Opening, Lost> {
         self.fill(8).await?;
         let length = self.length(0)?;
         if !(8..=STARTUP).contains(&length) {
@@ -181,6 +190,12 @@ impl Wire {
     /// [`Lost`] for malformed or too long messages, and for those that do not fit into the user's share of the memory,
     /// because the start of the next message is unknown.
     pub(super) async fn next(&mut self, most: usize) -> Result<Option<Message>, Lost> {
+        let message = self.read_next(most).await;
+        self.refused = message.is_err();
+        message
+    }
+
+    async fn read_next(&mut self, most: usize) -> Result<Option<Message>, Lost> {
         self.current = 0;
         if self.fill(5).await.is_err() {
             return Ok(None);
@@ -289,6 +304,15 @@ impl Wire {
             self.output = BytesMut::new();
         }
         Ok(())
+    }
+
+    /// Ends the connection, once the error of a message that was refused is sent: what the client still sends is dropped, so that
+    /// the network does not drop the error.
+    pub(super) async fn close(&mut self) {
+        (self.input, self.received) = (BytesMut::new(), None);
+        if self.refused && self.socket.shutdown().await.is_ok() {
+            discard(&mut self.socket).await;
+        }
     }
 
     /// Reads until this many bytes are there.
@@ -410,6 +434,7 @@ fn codes(body: &mut Bytes) -> Result<Vec<i16>, Lost> {
 mod tests {
     use pgwire::messages::copy::CopyData;
 
+    use super::super::startup::end;
     use super::*;
     use crate::host::shares::tests::share_of_a_mebibyte;
 
@@ -437,6 +462,24 @@ mod tests {
         drop(wire);
         assert_eq!(share.pool().reserved(), 0);
         sending.await.expect("a task").expect_err("the connection is closed");
+    }
+
+    #[tokio::test]
+    async fn the_error_of_a_message_that_is_too_long_arrives() {
+        for (sent, most) in [(query(3_000_000), 2 << 20), ([&[0, 1, 0, 0][..], &[0; 100_000]].concat(), 0)] {
+            let (mut client, server) = tokio::io::duplex(16 << 10);
+            let mut wire = Wire::new(Box::new(server), Duration::from_secs(60));
+            let sending = tokio::spawn(async move {
+                client.write_all(&sent).await.expect("what is sent is read");
+                let mut answer = Vec::new();
+                client.read_to_end(&mut answer).await.expect("an answer");
+                answer
+            });
+            let outcome = if most == 0 { wire.opening().await.map(drop) } else { wire.next(most).await.map(drop) };
+            end(&mut wire, outcome.expect_err("too long")).await;
+            drop(wire);
+            assert_eq!(sending.await.expect("an answer").first(), Some(&b'E'));
+        }
     }
 
     #[tokio::test]

@@ -123,7 +123,7 @@ pub(crate) use self::parse::parse_trees;
 pub(crate) use self::parse::{check_text, is_text_literal};
 use self::plan_size::with_plan_limits;
 #[cfg(feature = "host")]
-pub(crate) use self::plan_size::{bytes_of_bound, bytes_of_plan};
+pub(crate) use self::plan_size::{bytes_of_bound, bytes_of_plan, check_calls};
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use self::planning_turn::PlanningTurn;
 #[cfg(feature = "postgres")]

@@ -56,7 +56,8 @@ impl ExprPlanner for Operators {
             BinaryOperator::Minus => {
                 let unsigned =
                     |side: &Expr| side.type_in(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
-                if unsigned(&expr.left) && unsigned(&expr.right) {
+                // A chain has its last operand on the right: its type is known without a walk.
+                if unsigned(&expr.right) && unsigned(&expr.left) {
                     let [left, right] = [expr.left, expr.right].map(|side| cast(side, DataType::Int64));
                     return Ok(PlannerResult::Planned(left - right));
                 }
@@ -77,7 +78,12 @@ impl ExprPlanner for Operators {
 
 /// The sum or difference of an interval and a difference of times as that of two intervals.
 fn with_days(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
-    let types = [&expr.left, &expr.right].map(|side| side.type_in(schema));
+    // The type on the right first: that on the left takes a walk through the chain of operators before this one.
+    let right = expr.right.type_in(schema);
+    if !matches!(right, Ok(DataType::Interval(_) | DataType::Duration(_))) {
+        return expr;
+    }
+    let types = [expr.left.type_in(schema), right];
     if let [Ok(left @ DataType::Duration(_)), Ok(DataType::Interval(_))] = &types {
         expr.left = as_interval(expr.left, left);
     } else if let [Ok(DataType::Interval(_)), Ok(right @ DataType::Duration(_))] = &types {
@@ -96,7 +102,7 @@ fn with_time(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         side => matches!(side.type_in(schema), Ok(DataType::Interval(_))),
     };
     let time = || DataType::Timestamp(TimeUnit::Nanosecond, None);
-    if is_date(&expr.left) && has_time(&expr.right) {
+    if has_time(&expr.right) && is_date(&expr.left) {
         expr.left = cast(expr.left, time());
     } else if expr.op == BinaryOperator::Plus && is_date(&expr.right) && has_time(&expr.left) {
         expr.right = cast(expr.right, time());
@@ -115,17 +121,18 @@ fn as_interval(expr: Expr, data_type: &DataType) -> Expr {
 /// The function that computes an interval times a number, or divided by one; `None` for other operands.
 fn interval_product(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     // That of a parameter is not known yet.
-    let type_of = |side: &Expr| side.type_in(schema).unwrap_or(DataType::Null);
-    let is_interval = |side: &Expr| matches!(type_of(side), DataType::Interval(_) | DataType::Duration(_));
-    let is_number = |side: &Expr| type_of(side).is_numeric() || type_of(side).is_null();
-    let (name, interval, number) = match expr.op {
-        BinaryOperator::Divide => ("postgres_interval_divide", &expr.left, &expr.right),
-        _ if is_interval(&expr.left) => ("postgres_interval_multiply", &expr.left, &expr.right),
-        _ => ("postgres_interval_multiply", &expr.right, &expr.left),
+    let is_interval = |side: &DataType| matches!(side, DataType::Interval(_) | DataType::Duration(_));
+    let (left, right) = (&expr.left, &expr.right);
+    let types = [left, right].map(|side| side.type_in(schema).unwrap_or(DataType::Null));
+    let [of_left, of_right] = &types;
+    let (name, (of_interval, interval), (of_number, number)) = match expr.op {
+        BinaryOperator::Divide => ("postgres_interval_divide", (of_left, left), (of_right, right)),
+        _ if is_interval(of_left) => ("postgres_interval_multiply", (of_left, left), (of_right, right)),
+        _ => ("postgres_interval_multiply", (of_right, right), (of_left, left)),
     };
-    if !is_interval(interval) || !is_number(number) {
+    if !is_interval(of_interval) || !(of_number.is_numeric() || of_number.is_null()) {
         return None;
     }
-    let interval = as_interval(interval.clone(), &type_of(interval));
+    let interval = as_interval(interval.clone(), of_interval);
     Some(listed_named(name)?.call(vec![interval, cast(number.clone(), DataType::Float64)]))
 }

@@ -10,6 +10,11 @@
 //! not once after all rules. The simplifier works on whole expressions, and would double a nested expression many times
 //! before it returns, so the size of its result is predicted (`growth`).
 //!
+//! The engine writes out the name of a call, and those of all arguments, whenever it finds its type, and the coercion of types asks at
+//! each level: its time grows with the third power of the levels. Operators become calls as well (`INTERVAL '1 day' * 2 * 2 …`),
+//! so calls are counted in the plan, wherever it may be coerced next. Chains that stay operators have no such limit: their time grows
+//! with the square of at most 1,000 (`session/parse`), because the engine finds the type of each operator by a walk.
+//!
 //! Invariant: a plan within the limits is not changed, and the plan of a PREPARE in SQL is not optimized before it is analyzed.
 
 mod growth;
@@ -17,7 +22,7 @@ mod growth;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeVisitor};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
@@ -43,6 +48,11 @@ const OPERATOR: usize = 1 << 10;
 /// Estimated bytes of an expression.
 const EXPRESSION: usize = 256;
 
+/// Levels of calls within each other while types are not coerced. The coercion of so many takes about a second.
+const CALLS: usize = 150;
+
+/// Name of the engine's rule that coerces types.
+const COERCION: &str = "type_coercion";
 /// Name of the engine's rule whose result is predicted.
 const SIMPLIFICATION: &str = "simplify_expressions";
 
@@ -52,8 +62,9 @@ const SIMPLIFICATION: &str = "simplify_expressions";
 /// [`ErrorKind::Unsupported`] if the engine's simplification is not among them.
 pub(super) fn with_plan_limits(mut builder: SessionStateBuilder) -> crate::error::Result<SessionStateBuilder> {
     let analyzer = &mut builder.analyzer().get_or_insert_default().rules;
+    let coercion = analyzer.iter().position(|rule| rule.name() == COERCION).unwrap_or(usize::MAX);
     for (at, rule) in analyzer.iter_mut().enumerate() {
-        *rule = Arc::new(LimitedAnalysis { rule: Arc::clone(rule), first: at == 0 });
+        *rule = Arc::new(LimitedAnalysis { rule: Arc::clone(rule), first: at == 0, is_coerced: at >= coercion });
     }
     let rules = builder.optimizer().take().unwrap_or_default().rules;
     if !rules.iter().any(|rule| rule.name() == SIMPLIFICATION) {
@@ -69,6 +80,8 @@ struct LimitedAnalysis {
     rule: Arc<dyn AnalyzerRule + Send + Sync>,
     /// The plan that the first rule is given was not measured before.
     first: bool,
+    /// Set for the coercion of types, and for the rules after it.
+    is_coerced: bool,
 }
 
 impl AnalyzerRule for LimitedAnalysis {
@@ -81,10 +94,14 @@ impl AnalyzerRule for LimitedAnalysis {
         memory::room_for_copies(0)?;
         if self.first {
             plan.apply_with_subqueries(|node| check_visits(node).map(|()| TreeNodeRecursion::Continue))?;
+            check_calls(&plan)?;
         }
         let _ceiling = Ceiling::of(BYTES_OF_RULE);
         let plan = self.rule.analyze(plan, config)?;
         check_analyzed(&plan)?;
+        if !self.is_coerced {
+            check_calls(&plan)?;
+        }
         Ok(plan)
     }
 }
@@ -102,6 +119,46 @@ fn check_analyzed(plan: &LogicalPlan) -> Result<()> {
         Ok(TreeNodeRecursion::Continue)
     })
     .map(drop)
+}
+
+/// Rejects a plan with too many calls within each other, before its types are coerced.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`] for it.
+pub(crate) fn check_calls(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            let mut calls = Calls::default();
+            expr.visit(&mut calls)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })
+    .map(drop)
+}
+
+/// Levels of calls in an expression.
+#[derive(Default)]
+struct Calls(usize);
+
+impl TreeNodeVisitor<'_> for Calls {
+    type Node = Expr;
+
+    fn f_down(&mut self, expr: &Expr) -> Result<TreeNodeRecursion> {
+        self.0 += usize::from(matches!(expr, Expr::ScalarFunction(_)));
+        if self.0 <= CALLS {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        let message = format!(
+            "statement too complex: more than {CALLS} functions within each other, with those of operators such as the \
+             product of an interval"
+        );
+        Err(too_large(message, "compute parts of it in a temporary table"))
+    }
+
+    fn f_up(&mut self, expr: &Expr) -> Result<TreeNodeRecursion> {
+        self.0 -= usize::from(matches!(expr, Expr::ScalarFunction(_)));
+        Ok(TreeNodeRecursion::Continue)
+    }
 }
 
 /// A rule of the optimizer whose result is measured.
@@ -257,6 +314,22 @@ mod tests {
         rules.retain(|rule| rule.name() != SIMPLIFICATION);
         let error = with_plan_limits(builder().with_optimizer_rules(rules)).map(drop).expect_err("a rule is missing");
         assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains(SIMPLIFICATION), "{error}");
+    }
+
+    #[test]
+    fn calls_within_each_other_are_counted_wherever_operators_become_calls() {
+        // Names and types are not needed: finding them is what takes long.
+        let check = |expr: Expr| {
+            let values = LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).and_then(LogicalPlanBuilder::build)?;
+            let schema = Arc::clone(values.schema());
+            let projection = Projection::try_new_with_schema(vec![expr], Arc::new(values), schema)?;
+            check_calls(&LogicalPlan::Projection(projection))
+        };
+        let nested = |levels: usize| (0..levels).fold(col("column1"), |inner, _| abs(inner + lit(1_i64)));
+        check(nested(CALLS).is_null()).expect("as many as are taken");
+        let error = check(nested(CALLS + 1).is_null()).expect_err("one more").to_string();
+        assert!(error.contains("150 functions within each other"), "{error}");
+        check((0..CALLS + 1).fold(col("column1"), |inner, _| inner + abs(lit(1_i64)))).expect("beside each other");
     }
 
     /// A rule that writes a projection.

@@ -26,6 +26,7 @@ use super::output_names::{
 };
 use super::own_names::with_own_names;
 use super::parse::parse_statements;
+use super::plan_size::check_calls;
 use super::planning_turn::PlanningTurn;
 use super::recursive_types::check_recursive_types;
 use super::repeated_random::repeated_random;
@@ -97,6 +98,7 @@ pub(crate) async fn plan_statement(
     };
     memory::check()?;
     let plan = reset_as_set(plan?, state.config());
+    check_calls(&plan)?;
     check_outer_names(&statement, &plan)?;
     check_recursive_types(&statement, &plan)?;
     let plan = moved_subqueries(grouped_expressions(lateral(kept_order(with_own_series(plan)?)?)?)?)?;

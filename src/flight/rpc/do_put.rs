@@ -29,6 +29,8 @@ impl Service {
     ) -> Result<Bytes, Status> {
         let first = timeout(PATIENCE, messages.message()).await.map_err(|_| late())??;
         let first = first.ok_or_else(|| Status::invalid_argument("no message received"))?;
+        // A stream without a message does not keep its session from being closed.
+        let _busy = session.busy();
         let descriptor = first.flight_descriptor.clone();
         let command =
             described(&descriptor.ok_or_else(|| Status::invalid_argument("the first message carries no command"))?)?;

@@ -161,7 +161,6 @@ impl Service {
         Box::pin(async move {
             let answer = async {
                 let session = session_of(&request)?;
-                let _busy = session.busy();
                 let app_metadata = self.put(session, request.into_inner()).await?;
                 Ok(Response::new(one(PutResult { app_metadata })))
             };

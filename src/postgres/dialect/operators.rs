@@ -11,7 +11,7 @@
 //! | array = 'text' | refused | the text is an array |
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast, lit};
@@ -98,10 +98,33 @@ fn compared(op: &BinaryOperator, left: Expr, right: Expr) -> Expr {
     }
 }
 
+/// Functions that compute operators.
+const WRITTEN: [&str; 6] = [
+    "numeric_divide",
+    "numeric_multiply",
+    "postgres_divide",
+    "postgres_interval_divide",
+    "postgres_interval_multiply",
+    "postgres_modulo",
+];
+
 /// True for an expression of unsigned numbers, such as `row_number() OVER () * 10`: the engine's types of its parts are not final.
 fn has_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
-    let unsigned = |part: &Expr| part.type_in(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
-    expr.exists(|part| Ok(unsigned(part))).unwrap_or(true)
+    let mut unsigned = false;
+    // The closure never fails.
+    let _ = expr.apply(|part| {
+        Ok(match part {
+            // Its operands are parts as well. The type of each operator of a chain would take a walk through the rest.
+            Expr::BinaryExpr(_) | Expr::Negative(_) => TreeNodeRecursion::Continue,
+            // Operators as well: their types are numeric, double precision and interval.
+            Expr::ScalarFunction(call) if WRITTEN.contains(&call.func.name()) => TreeNodeRecursion::Continue,
+            part => {
+                unsigned = part.type_in(schema).is_ok_and(|data_type| data_type.is_unsigned_integer());
+                if unsigned { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue }
+            }
+        })
+    });
+    unsigned
 }
 
 /// Texts of values, joined.

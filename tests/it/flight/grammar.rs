@@ -94,6 +94,10 @@ const QUERIES: &[(&str, &str)] = &[
 const REPEATED: &[(&str, &str, &str)] = &[
     ("SELECT 1", " + 1", ""),
     ("SELECT 1", " || 'x'", ""),
+    ("SELECT value", " * value", " FROM generate_series(1, 2)"),
+    ("SELECT value", " / 1.5", " FROM generate_series(1, 2)"),
+    ("SELECT INTERVAL '1 day'", " * 1", ""),
+    ("SELECT now()", " + INTERVAL '1 day'", ""),
     ("SELECT 1 WHERE 1 = 1", " OR 1 = 1", ""),
     ("SELECT 1 WHERE 1 IN (1", ", 1", ")"),
     ("SELECT 1", ", 1", ""),
@@ -165,7 +169,7 @@ impl Draw {
 
     fn statement(&mut self, functions: &[String]) -> String {
         const DEPTHS: [usize; 7] = [3, 8, 12, 16, 24, 48, 60];
-        const COUNTS: [usize; 4] = [10, 90, 3_000, 10_000];
+        const COUNTS: [usize; 5] = [10, 90, 900, 3_000, 10_000];
         let wrapped = |(open, close): (&str, &str), depth: usize, inner: &str| {
             format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
         };
