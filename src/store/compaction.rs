@@ -88,16 +88,10 @@ pub(super) type Group = Vec<(Subject, Vec<Region>)>;
 pub(super) type Keep<'k> = &'k dyn Fn(&Layout, &RecordBatch) -> Result<BooleanArray>;
 
 impl Store {
-    /// Merges small files, and removes files that nothing names any more. Nothing is indexed.
+    /// Merges small files. Nothing is indexed or removed.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if files cannot be read, written or removed. What was merged stays merged.
-    pub(crate) fn compact(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
-        let merged = self.merge_small(now, settling, extent)?;
-        Ok(Compacted { removed: self.sweep(now)?, ..merged })
-    }
-
-    /// Merges small files. Nothing is indexed or removed.
+    /// [`ErrorKind::Store`] if files cannot be read or written. What was merged stays merged.
     pub(crate) fn merge_small(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
         let mut compacted = Compacted::default();
         if extent == Extent::All {
