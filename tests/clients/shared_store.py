@@ -1,5 +1,6 @@
 """A store in object storage with its catalog in PostgreSQL: two servers and three synchronizations share it, while processes are
-killed, the database is restarted, and the bucket does not answer for a while. Rows are those of the service at any time.
+killed, the database is restarted, and the bucket does not answer for a while. Rows are those of the service at any time. A
+synchronization waits for another process that merges files.
 
     shared_store.py [COMMAND…]
 
@@ -325,6 +326,41 @@ def read_only(shared):
     assert shared.bucket.names(f"{shared.name}/data/") == before, "files that no commit names"
 
 
+def awaited(shared):
+    """A synchronization waits for another process that merges files. If that takes long, it indexes words nevertheless, and says what it left."""
+    shared.run("sync", "--since", SINCE)
+    shared.run("store", "compact")
+    shared.run("store", "index")
+
+    def indexes():
+        return {name for name in shared.bucket.names(f"{shared.name}/data/") if name.endswith(".words")}
+
+    everything = indexes()
+    assert everything, "no file is large enough for an index"
+
+    def noted(seconds, *options):
+        """Notes of a synchronization while another process has the lease of merging for this time, and the time that it takes."""
+        sql = (
+            "INSERT INTO savedsearch_lease (name, holder, token, ends) "
+            "VALUES ('merging of files', 'another', 1, extract(epoch FROM clock_timestamp())::bigint + %s) "
+            "ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, token = savedsearch_lease.token + 1, ends = excluded.ends"
+        )
+        with shared.database.connect(shared.name) as catalog:
+            catalog.execute(sql, [seconds])
+        for name in indexes():
+            shared.bucket.client.delete_object(Bucket=BUCKET, Key=f"{shared.name}/data/{name}")
+        begun = time.monotonic()
+        _, notes = shared.run("sync", "--since", SINCE, *options)
+        assert indexes() == everything, f"words are not indexed: {notes}"
+        return notes, time.monotonic() - begun
+
+    notes, took = noted(4)
+    assert "not merged" not in notes and took > 2, notes
+    notes, _ = noted(3600, "--quota", "1GB")
+    assert "files are not merged: another process is still merging files; the next synchronization applies the quota" in notes, notes
+    print("shared store: a synchronization waits for another process that merges, and indexes words if that takes long")
+
+
 def gone(shared):
     """Queries go on without a database that is gone. Only the first one waits for it. The store is used soon after it is back."""
     everything = expected(shared)
@@ -367,6 +403,7 @@ def main():
         refused(shared)
         merged(Shared(database, bucket, "merged"))
         read_only(shared)
+        awaited(Shared(database, bucket, "awaited"))
         gone(shared)
     return 0
 
