@@ -1243,11 +1243,21 @@ async fn a_changed_profile_keeps_what_was_read() {
     let found = rows(&visit.stored.sql(&of_store).await.unwrap().collect().await.unwrap()).concat();
     assert_eq!((found, visit.simulator.requests() - before), (["true", "0", "true"].map(String::from).to_vec(), 0));
     let notes = visit.notes();
-    assert!(
-        notes.len() == 1 && notes[0].starts_with("column `platform` is NULL in days that were stored"),
-        "{notes:?}"
+    let end = DateTime::parse_from_rfc3339("2026-06-29T00:00:00Z").unwrap();
+    let published = shop.search(BIG).mentions.iter().map(|mention| mention.facts.published);
+    let last = published.filter(|published| *published < end).max().unwrap().date_naive();
+    let beginning = format!(
+        "column `platform` is NULL in days that were stored before the profile had it (2026-04-01 to {last}); "
     );
+    assert!(notes.len() == 1 && notes[0].starts_with(&beginning), "{notes:?}");
     assert!(notes[0].contains("savedsearch.store = 'write' reads them again"), "{notes:?}");
+    assert!(visit.explain(&of_store).await.contains(" · without the column platform: "), "it is planned");
+    assert!(!visit.explain(&sql("id, title")).await.contains("without the column"), "others have all columns");
+    // So has a group, with the same note.
+    let grouped = format!("{} GROUP BY platform ORDER BY platform", sql("platform, sum(reach) > 0"));
+    let found = rows(&visit.stored.sql(&grouped).await.unwrap().collect().await.unwrap());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(visit.notes().len() == 2 && visit.notes()[1].starts_with(&beginning), "{:?}", visit.notes());
     // NULL decides no rows, so these days are requested.
     assert!(visit.cost(&format!("{} AND platform IS NOT NULL", sql("id"))).await > 1);
     assert_eq!(visit.cost(&sql("id, platform, extra")).await, 0);
