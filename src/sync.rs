@@ -443,24 +443,31 @@ fn check_start(connection: &Connection, options: &SyncOptions, today: Day) -> Re
 
 /// Verifies that the days of a piece are stored: a query succeeds even if its rows could not be.
 fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
-    let store = connection.some_store()?;
-    let regions = store.regions(aid)?;
+    let regions = connection.some_store()?.regions(aid)?;
     let all = regions.iter().filter(|(filters, _)| filters.is_empty());
     let stored = |day: Day| all.clone().any(|(_, region)| region.days.contains(&day));
-    let Some(day) = piece.days.clone().find(|day| !stored(*day)) else { return Ok(()) };
+    match piece.days.clone().find(|day| !stored(*day)) {
+        Some(day) => Err(unstored(connection, aid, &(day..day + 1))),
+        None => Ok(()),
+    }
+}
+
+/// The error for days that were read, and are not stored.
+fn unstored(connection: &Connection, aid: &str, days: &Range<Day>) -> Error {
     let warnings = connection.client().log().warnings();
     let reason = warnings.iter().rev().find(|warning| warning.aid.as_deref() == Some(aid));
     let unknown = || Phrase::from("its mentions were not read completely");
     let reason = reason.map_or_else(unknown, |reason| reason.line.clone());
     let place = Place { aid: Some(aid.to_owned()), ..Place::default() };
-    let error = match reason.as_str().contains(NO_SPACE) {
-        true => store.no_space(),
-        false => {
-            let message = Phrase::from(format!("{} could not be stored: ", date_of(day))) + reason;
-            Error::new(ErrorKind::Store, message)
+    let error = match connection.some_store() {
+        Ok(store) if reason.as_str().contains(NO_SPACE) => store.no_space(),
+        _ => {
+            let (first, last) = (date_of(days.start), date_of(days.end - 1));
+            let named = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            Error::new(ErrorKind::Store, Phrase::from(format!("{named} could not be stored: ")) + reason)
         }
     };
-    Err(error.at(place))
+    error.at(place)
 }
 
 /// Requests sent, and those that may still be.
@@ -505,7 +512,12 @@ async fn run(
         count = batch.map(|batch| before + batch.num_rows() as u64);
     }
     drop(rows);
-    (exec::spent(&plan).requests, count.map_err(|error| own_or_query(&error)))
+    let count = match count {
+        // Days that were stored before still are, as they were then.
+        Ok(_) if exec::unstored(&plan) > 0 => Err(unstored(connection, aid, &piece.days)),
+        count => count.map_err(|error| own_or_query(&error)),
+    };
+    (exec::spent(&plan).requests, count)
 }
 
 impl Spent {

@@ -12,8 +12,8 @@ use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpResponse, HttpService};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, OTHER_KEY, SavedSearch, Settings, Simulator};
 use datafusion_saved_search::{
-    CatalogUrl, Clock, Connection, ConnectionBuilder, Erase, Export, Profile, Secret, SyncOptions, session, sync,
-    verify_counts,
+    CatalogUrl, Clock, Connection, ConnectionBuilder, Erase, ErrorKind, Export, Profile, Secret, SyncOptions, session,
+    sync, verify_counts,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -316,6 +316,29 @@ async fn a_sync_fills_the_store_and_finds_what_changed() {
     // A sync merges small files once there are more than eight.
     assert!(files_in(&shop) <= 8, "{}", files_in(&shop));
     assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
+}
+
+/// The days are in the store already, as they were before.
+#[tokio::test]
+async fn a_sync_that_cannot_store_days_again_is_an_error() {
+    let shop = Shop::new();
+    let options = SyncOptions::since((now() - days(60)).date_naive());
+    sync(&shop.at(now()).connection, &options, |_| {}).await.unwrap();
+    let later = shop.at(now() + days(1));
+    // No file can be created there.
+    let folder = shop.folder.path().join("data/mentions");
+    let moved = folder.with_extension("moved");
+    std::fs::rename(&folder, &moved).unwrap();
+    std::fs::write(&folder, "").unwrap();
+    for rescan in [false, true] {
+        let mut options = options.clone();
+        options.rescan = rescan;
+        let error = sync(&later.connection, &options, |_| {}).await.unwrap_err();
+        assert!(error.kind() == ErrorKind::Store && error.to_string().contains(" could not be stored: "), "{error}");
+    }
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::rename(&moved, &folder).unwrap();
+    sync(&later.connection, &options, |_| {}).await.unwrap();
 }
 
 #[tokio::test]
