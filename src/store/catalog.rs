@@ -224,10 +224,19 @@ impl Catalog {
                 .advice("use these files, or another schema for the catalog (?schema=… at the end of its address)"));
         }
         // Two catalogs of the same files would remove each other's.
-        let id: String = catalog
-            .read(|connection| connection.row("SELECT id FROM savedsearch_store", values![], |row| row.get(0)))?;
-        let claimed = catalog.storage.claim(&id, access == Access::ReadWrite);
+        let (id, has_files): (String, bool) = catalog.read(|connection| {
+            let sql = "SELECT id, EXISTS (SELECT 1 FROM ducklake_data_file WHERE end_snapshot IS NULL) FROM savedsearch_store";
+            connection.row(sql, values![], |row| Ok((row.get(0)?, row.get(1)?)))
+        })?;
+        let claimed = catalog.storage.claim(&id, access == Access::ReadWrite, !has_files);
         let refused = |error: io::Error| {
+            // A machine that sees another place would drop the files of the others from the catalog.
+            if has_files && error.kind() == io::ErrorKind::NotFound {
+                let what = format!("{url}: the files of this catalog are not in {data} as this machine sees it");
+                return Error::new(ErrorKind::Config, what).advice(
+                    "check the folder, or the endpoint and the account; if the files are lost, use another schema for the catalog",
+                );
+            }
             let refused = inaccessible(catalog.storage.data(), &error);
             // A bucket that does not answer, unlike one that refuses the credentials.
             let passes = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Other);

@@ -296,7 +296,7 @@ def merged(shared):
 
 
 def refused(shared):
-    """Another catalog must not take over the files, and a bucket needs a catalog."""
+    """Another catalog must not take over the files, a bucket needs a catalog, and another bucket of the same name is not taken for it."""
     commands = [
         (["--catalog", f"{shared.database.url()}?schema=another"], "belong to another catalog"),
         ([], "needs a catalog in PostgreSQL"),
@@ -305,6 +305,14 @@ def refused(shared):
         command = [PROGRAM, "--store", shared.location, *catalog, "--now", NOW, "sql", "-c", "SELECT 1"]
         done = subprocess.run(command, env=shared.environment, text=True, capture_output=True)
         assert done.returncode == 2 and told in done.stderr and SECRET not in done.stderr, done.stderr
+    client, name = shared.bucket.client, {"Bucket": BUCKET, "Key": f"{shared.name}/catalog-id"}
+    claim = client.get_object(**name)["Body"].read()
+    client.delete_object(**name)
+    command = [PROGRAM, *shared.options, "sql", "-c", "SELECT 1"]
+    done = subprocess.run(command, env=shared.environment, text=True, capture_output=True)
+    assert done.returncode == 2 and "are not in s3://" in done.stderr, done.stderr
+    client.put_object(**name, Body=claim)
+    shared.run("sql", "-c", "SELECT 1")
 
 
 def read_only(shared):
