@@ -26,6 +26,7 @@ mod coverage;
 mod create;
 mod cursors;
 mod ducklake;
+mod erasures;
 mod failure;
 #[cfg(feature = "shared")]
 mod lease;
@@ -68,6 +69,8 @@ pub(crate) use self::recorded::Recorded;
 use self::sql::{Connection, SqlResult, instant, values};
 use self::sqlite::Sqlite;
 pub(crate) use self::unused::BRIEFLY;
+#[cfg(feature = "shared")]
+use super::access::elsewhere;
 use super::access::{has_catalog, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
@@ -230,12 +233,8 @@ impl Catalog {
         })?;
         let claimed = catalog.storage.claim(&id, access == Access::ReadWrite, !has_files);
         let refused = |error: io::Error| {
-            // A machine that sees another place would drop the files of the others from the catalog.
             if has_files && error.kind() == io::ErrorKind::NotFound {
-                let what = format!("{url}: the files of this catalog are not in {data} as this machine sees it");
-                return Error::new(ErrorKind::Config, what).advice(
-                    "check the folder, or the endpoint and the account; if the files are lost, use another schema for the catalog",
-                );
+                return elsewhere(url, &data);
             }
             let refused = inaccessible(catalog.storage.data(), &error);
             // A bucket that does not answer, unlike one that refuses the credentials.

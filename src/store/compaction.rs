@@ -97,7 +97,8 @@ impl Store {
         if extent == Extent::All {
             self.discard_lost()?;
         }
-        let merging = Merging { store: self, today: day_of(now.timestamp_micros()), settling };
+        let (today, erasures) = (day_of(now.timestamp_micros()), self.catalog.erasures()?);
+        let merging = Merging { store: self, today, settling, erasures };
         for subjects in self.sharing()? {
             for (version, files) in files_of(&subjects) {
                 let Some((any, _)) = subjects.first() else { continue };
@@ -232,6 +233,8 @@ pub(super) struct Merging<'s> {
     pub(super) today: Day,
     /// Time for which a day changes after its end.
     pub(super) settling: TimeDelta,
+    /// Number of erasures before the regions were listed.
+    pub(super) erasures: i64,
 }
 
 impl Merging<'_> {
@@ -305,7 +308,7 @@ impl Merging<'_> {
         }
         let changes =
             changes.iter().map(|(subject, (replaced, with))| Change { subject, replaced, with, deletions: None });
-        let made = self.store.catalog.move_all(&changes.collect::<Vec<_>>())?;
+        let made = self.store.catalog.move_all(&changes.collect::<Vec<_>>(), self.erasures)?;
         if made.contains(&true) {
             written.keep();
         }
@@ -485,7 +488,7 @@ mod tests {
         let store =
             Store::open(&location, None, &owner, &profile.tables.mentions, &Clock::fixed(noon)).expect("a store");
         let today = day_of(noon.timestamp_micros());
-        let merging = Merging { store: &store, today, settling: TimeDelta::days(3) };
+        let merging = Merging { store: &store, today, settling: TimeDelta::days(3), erasures: 0 };
         let subject = Subject { aid: "7".into(), filters: Filters::default() };
         let month = month_of(today - 100);
         let region = |days: std::ops::Range<Day>, mentions: u64, is_known: bool| {

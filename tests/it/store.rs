@@ -503,6 +503,46 @@ async fn of_an_erased_author_nothing_is_left_in_the_folder() {
     last.cost(&format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {all}")).await;
 }
 
+/// Mentions that arrive during an erasure may be among the erased ones.
+#[tokio::test]
+async fn what_was_requested_before_an_erasure_is_not_stored_after_it() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(5));
+    let service = InProcess(visit.simulator.clone(), HttpLimits::default());
+    let [asked, erased] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+    let (telling, awaited) = (Arc::clone(&asked), Arc::clone(&erased));
+    let service = Scripted::over(Duration::ZERO, service, move |service, asked| {
+        let (telling, awaited) = (Arc::clone(&telling), Arc::clone(&awaited));
+        async move {
+            let answer = service.call(asked.request).await;
+            telling.add_permits(1);
+            // Until it is closed. Only a test that fails waits for this long.
+            let _ = tokio::time::timeout(LONGEST, awaited.acquire()).await;
+            answer
+        }
+    });
+    let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
+    let builder = builder.service(service).clock(Clock::fixed(now() + days(5)));
+    let connection = builder.profile(Profile::v4()).store(shop.folder.path()).build().unwrap();
+    let sql = format!(
+        "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= TIMESTAMP '2026-06-01T00:00:00Z' \
+         AND published_at < TIMESTAMP '2026-06-10T00:00:00Z'"
+    );
+    let ask = async || session(&connection).unwrap().sql(&sql).await.unwrap().collect().await.unwrap();
+    let erase = async {
+        asked.acquire().await.unwrap().forget();
+        connection.erase_stored(None, &Erase::Id("none".to_owned())).unwrap();
+        erased.close();
+    };
+    let (found, ()) = tokio::join!(ask(), erase);
+    assert!(!rows(&found).is_empty());
+    assert_eq!(connection.holdings().unwrap(), []);
+    let notes = connection.client().log().warnings();
+    assert!(notes.iter().any(|note| note.message.contains("has erased mentions")), "{notes:?}");
+    assert_eq!(rows(&ask().await), rows(&found));
+    assert_eq!(connection.holdings().unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn a_row_tells_when_it_was_read() {
     let shop = Shop::new();

@@ -197,6 +197,8 @@ pub(in crate::exec) struct Divisions {
     /// Start of the query by our clock; of a scan that does not run, the first time that it is asked.
     begun: OnceLock<DateTime<Utc>>,
     decided: Mutex<HashMap<Asked, Arc<Decided>>>,
+    /// Number of erasures in the store when the first division was decided, if what is read will be stored.
+    erasures: OnceLock<i64>,
 }
 
 /// Identity of a plan: its mentions, its window, and the zone that the window is in.
@@ -206,6 +208,11 @@ impl Divisions {
     /// The divisions of a query that began at an instant by our clock.
     pub(in crate::exec) fn as_of(begun: DateTime<Utc>) -> Self {
         Self { begun: OnceLock::from(begun), ..Self::default() }
+    }
+
+    /// Number of erasures in the store before the query sent a request for mentions; `None` if that is not known.
+    pub(super) fn erasures(&self) -> Option<i64> {
+        self.erasures.get().copied()
     }
 
     /// Returns the division of a plan; `None` if the plan's window has no known instants.
@@ -219,6 +226,9 @@ impl Divisions {
         let Some((span, relative)) = instants(config.connection.profile(), plan, now) else { return Ok(None) };
         // What the catalog has of it is read again only after a change.
         let version = from.version()?;
+        if from.writes && self.erasures.get().is_none() {
+            let _ = self.erasures.set(from.erasures(version)?);
+        }
         let distrusted = || from.distrusted(version, &subject);
         let terms = Terms { now, ..terms(from, &config.connection, distrusted, begun) };
         let all = from.regions(version, &subject.aid)?;

@@ -51,6 +51,8 @@ pub(in crate::exec) struct Fill {
     reading: Arc<Reading>,
     /// Time of the first request, by our clock.
     pub(super) begun: DateTime<Utc>,
+    /// Number of erasures in the store before that.
+    erasures: Option<i64>,
     filling: Mutex<Option<Arc<Filling>>>,
 }
 
@@ -119,6 +121,7 @@ impl Driver {
             known_at: OnceLock::new(),
             reading,
             begun,
+            erasures: self.divisions.erasures(),
             filling,
         }))
     }
@@ -244,10 +247,10 @@ impl Fill {
     fn filling(&self, ahead: TimeDelta, known_at: Option<DateTime<Utc>>) -> Arc<Filling> {
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         let start = || {
-            let Self { from, subject, days, begun, .. } = self;
+            let Self { from, subject, days, begun, erasures, .. } = self;
             let as_of = *begun + ahead;
             let as_of = known_at.map_or(as_of, |known_at| known_at.min(as_of));
-            Arc::new(Filling::start(from, subject.clone(), days, as_of))
+            Arc::new(Filling::start(from, subject.clone(), days, as_of, *erasures))
         };
         Arc::clone(filling.get_or_insert_with(start))
     }
