@@ -229,7 +229,9 @@ pub async fn sync(
         }
     }
     let mut synced = sync.end().await?;
-    if let Some(first) = retained {
+    // If the clocks disagree, the earlier one decides: what the service no longer has cannot be read again.
+    let earlier = connection.clock().now().min(connection.client().time_of_service());
+    if let Some(first) = options.retained_from(earlier) {
         let (store, now) = (Arc::clone(store), connection.now());
         let settling = connection.profile().store.settle.length();
         synced.removed = blocking(move || store.retain_from(first, now, settling)).await?;

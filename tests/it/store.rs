@@ -318,6 +318,27 @@ async fn a_sync_fills_the_store_and_finds_what_changed() {
     assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
 }
 
+/// The service may no longer have them.
+#[tokio::test]
+async fn a_clock_that_is_ahead_removes_no_days_before_their_age() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    let mut options = SyncOptions::since((now() - days(60)).date_naive());
+    options.aids.push(BIG.to_owned());
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    let first = || visit.connection.holdings().unwrap()[0].from;
+    let before = first();
+    let service = Arc::new(InProcess(visit.simulator.clone(), HttpLimits::default()));
+    let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap()).service(service);
+    let builder = builder.clock(Clock::fixed(now() + days(10))).profile(Profile::v4());
+    let ahead = builder.store(shop.folder.path()).build().unwrap();
+    for (retain, expected) in [(65, before), (55, (now() - days(55)).date_naive())] {
+        options.retain = Some(retain);
+        sync(&ahead, &options, |_| {}).await.unwrap();
+        assert_eq!(first(), expected, "{retain} days");
+    }
+}
+
 /// The days are in the store already, as they were before.
 #[tokio::test]
 async fn a_sync_that_cannot_store_days_again_is_an_error() {
