@@ -296,7 +296,7 @@ def merged(shared):
 
 
 def refused(shared):
-    """Another catalog must not take over the files, a bucket needs a catalog, and another bucket of the same name is not taken for it."""
+    """Another catalog must not take over the files, a bucket needs a catalog, and it is not another one of the same name."""
     commands = [
         (["--catalog", f"{shared.database.url()}?schema=another"], "belong to another catalog"),
         ([], "needs a catalog in PostgreSQL"),
@@ -335,7 +335,7 @@ def read_only(shared):
 
 
 def awaited(shared):
-    """A synchronization waits for another process that merges files. If that takes long, it indexes words nevertheless, and says what it left."""
+    """A synchronization waits for a process that merges files. If that takes long, it indexes words, and says what it left."""
     shared.run("sync", "--since", SINCE)
     shared.run("store", "compact")
     shared.run("store", "index")
