@@ -8,6 +8,7 @@ if one of them misses its goal.
 Requires the programs of a PostgreSQL server. The store is filled from the simulator and compacted.
 """
 
+import contextlib
 import os
 import pathlib
 import sys
@@ -125,7 +126,7 @@ def measure(told, theirs, duck, aid):
     return missed + ["statements a second"] * (own / of_postgres < RATE_GOAL)
 
 
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, contextlib.ExitStack() as stack:
     os.chmod(folder, 0o755)  # The user of the PostgreSQL server enters it.
     os.environ |= {"SAVEDSEARCH_API_KEY": KEY, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
     simulate = ("simulate", "--listen", "127.0.0.1:0", "--mentions", str(MENTIONS), "--searches", "4", "--largest-page", "1000")
@@ -137,6 +138,8 @@ with tempfile.TemporaryDirectory() as folder:
     rows = run(*connection, "sql", "--set", "freshness=3650d", "--format", "csv", "-c", select)
     aid = rows.split(b"\n")[1].split(b",")[0].decode()
     server = postgres.Server(pathlib.Path(folder) / "postgres")
+    # It outlives this process otherwise.
+    stack.callback(server.close)
     fill(server, rows)
     listen = ("serve", "--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0", "--set", "freshness=3650d")
     ours, told = start(*connection, *listen)
@@ -144,7 +147,6 @@ with tempfile.TemporaryDirectory() as folder:
     duck.execute("SET threads = 2")
     duck.execute("SET TimeZone = 'UTC'")
     missed = measure(told, lambda: server.connect("postgres"), duck, aid)
-    server.close()
     for process in (ours, service):
         process.terminate()
         process.wait(30)

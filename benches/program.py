@@ -3,17 +3,21 @@
 import atexit
 import os
 import re
+import signal
 import statistics
 import subprocess
+import sys
 import threading
 import time
 
 PROGRAM = os.environ["SAVEDSEARCH_BIN"]
+# A benchmark that is ended ends its processes as well, and removes its files.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
 
 
-def start(*arguments):
+def start(*arguments, **environment):
     """A process that serves until it is ended, and its addresses by their names in what it prints."""
-    process = subprocess.Popen([PROGRAM, *arguments], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([PROGRAM, *arguments], stderr=subprocess.PIPE, text=True, env=os.environ | environment)
     atexit.register(process.kill)
     told = {}
     for line in process.stderr:

@@ -2,7 +2,9 @@
 file: prints the ratios, and the memory that each question takes beyond that of a server that waits.
 
 After `store compact`, there are goals, and the exit status is 1 if one is missed: at most 1.0 times as long as DuckDB over the store and
-1.5 times as long as over the file, 128 MiB, a file for each 20,000 mentions, and 1.3 times the bytes of gzipped JSON.
+1.5 times as long as over the file, 128 MiB, a file for each 20,000 mentions, 1.3 times the bytes of gzipped JSON, and 3 s for each question
+to a server that has just started, if each read of a file of mentions takes 20 ms. The last one needs a C compiler (`cc`) and a program
+that is linked dynamically: slow_reads.c delays its reads.
 
     pip install duckdb duckdb-extension-ducklake duckdb-extension-sqlite-scanner pytz 'psycopg[binary]'
     SAVEDSEARCH_BIN=target/release/savedsearch python benches/store_questions.py [MENTIONS [SEARCHES [RUNS]]]
@@ -16,8 +18,10 @@ import gzip
 import os
 import pathlib
 import re
+import shutil
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -69,20 +73,63 @@ def forget(process):
     pathlib.Path(f"/proc/{process.pid}/clear_refs").write_text("5")
 
 
+def serve(url, store, **environment):
+    """A server over the store, and the address of its PostgreSQL server."""
+    listen = ("--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0")
+    arguments = ("--base-url", url, "--store", store, "serve", *listen, "--set", "freshness=3650d")
+    server, told = start(*arguments, **environment)
+    host, port = told["Postgres"].rsplit(":", 1)
+    return server, {"host": host, "port": port, "user": "bench", "dbname": "savedsearch", "autocommit": True}
+
+
+def asked(words):
+    """The questions as statements, by name."""
+    for name, sql in QUESTIONS.items():
+        for word, value in words.items():
+            sql = sql.replace(word, value)
+        yield name, sql
+
+
+def slow_disk(url, store, words, folder):
+    """Prints the time of each question to a server that has just started, while reads of the files take 20 ms. Returns those that miss
+    the goal."""
+    if not shutil.which("cc"):
+        print("a slow disk is not measured: there is no C compiler")
+        return []
+    library, count = f"{folder}/slow_reads.so", pathlib.Path(folder) / "reads"
+    source = pathlib.Path(__file__).parent / "slow_reads.c"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, str(source), "-ldl"], check=True)
+    data = str((pathlib.Path(store) / "data").resolve())
+    slow = {"LD_PRELOAD": library, "SLOW_FOLDER": data, "SLOW_MS": "20", "SLOW_COUNT": str(count)}
+    print(f"with {slow['SLOW_MS']} ms for each read of a file of mentions, after a start")
+    all_reads, missed = 0, []
+    for name, sql in asked(words):
+        count.write_bytes(bytes(8))
+        server, address = serve(url, store, **slow)
+        with psycopg.connect(**address) as ours:
+            begun = time.perf_counter()
+            ours.execute(sql).fetchall()
+            seconds = time.perf_counter() - begun
+        server.terminate()
+        server.wait(30)
+        reads = int.from_bytes(count.read_bytes(), sys.byteorder)
+        all_reads += reads
+        print(f"  {name:<18} {seconds:>6.2f} s  {reads:>6} reads")
+        if seconds > 3:
+            missed.append(f"{name}: {seconds:.1f} s instead of 3 with a slow disk")
+    return missed if all_reads else ["a slow disk: no read was delayed, since the program is linked statically"]
+
+
 def measure(url, store, words, one):
     """Prints the figures of all questions. Returns those that miss a goal."""
-    serve = ("serve", "--listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0", "--set", "freshness=3650d")
-    server, told = start("--base-url", url, "--store", store, *serve)
-    host, port = told["Postgres"].rsplit(":", 1)
+    server, address = serve(url, store)
     duck = ducklake.attach(store)
     duck.execute("SET threads = 2")
     duck.execute(f"COPY (FROM store.mentions ORDER BY aid, published_at) TO '{one}' (FORMAT parquet, COMPRESSION zstd)")
     ratios, missed = [], []
     print(f"  {'':<18} {'ours':>9} {'store':>9} {'one file':>9} ms")
-    with psycopg.connect(host=host, port=port, user="bench", dbname="savedsearch", autocommit=True) as ours:
-        for name, sql in QUESTIONS.items():
-            for word, value in words.items():
-                sql = sql.replace(word, value)
+    with psycopg.connect(**address) as ours:
+        for name, sql in asked(words):
             waiting = memory(server, "VmRSS")
             forget(server)
             time_taken, rows = median(lambda sql: ours.execute(sql).fetchall(), sql, RUNS)
@@ -109,7 +156,7 @@ def measure(url, store, words, one):
     return missed
 
 
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
     os.environ |= {"SAVEDSEARCH_API_KEY": KEY, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
     simulate = ("simulate", "--listen", "127.0.0.1:0", "--mentions", str(MENTIONS), "--searches", str(SEARCHES))
     service, told = start("--now", NOW, *simulate, "--largest-page", "1000")
@@ -132,6 +179,7 @@ with tempfile.TemporaryDirectory() as folder:
     zipped = len(gzip.compress(lines, 6)) / lines.count(b"\n")
     print(f"gzipped JSON: {zipped:.0f} bytes a mention; the store has {stored / zipped:.2f} times as many")
     missed = measure(url, store, words, f"{folder}/second.parquet")
+    missed += slow_disk(url, store, words, folder)
     if stored > 1.3 * zipped:
         missed.append(f"bytes: {stored / zipped:.2f} times those of gzipped JSON instead of 1.3")
     if files > max(1, mentions / 20_000):

@@ -12,6 +12,7 @@
 
 mod new_mentions;
 mod steps;
+mod upkeep;
 mod watch;
 mod webhook;
 
@@ -31,6 +32,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 
 pub use self::new_mentions::{NewMentions, ReadMentions};
 use self::steps::{Piece, Queue, Steps, pieces};
+use self::upkeep::{keep_up, kept_from};
 pub use self::watch::{Alert, Claim, Due, Watch};
 pub use self::webhook::Webhook;
 use crate::client::QueryBudget;
@@ -41,9 +43,7 @@ use crate::exec::{self, start, start_with_owner};
 use crate::numbers::counted;
 use crate::profile::{Origin, TableSpec};
 use crate::session::session;
-use crate::store::{
-    Day, Erased, Extent, Lease, Leased, Lengths, NO_SPACE, Work, blocking, date_of, day_of, is_full, start_of,
-};
+use crate::store::{Day, Erased, Lease, Leased, Lengths, NO_SPACE, Work, blocking, date_of, day_of, is_full, start_of};
 
 /// Saved searches and days to synchronize.
 #[derive(Debug, Clone)]
@@ -106,6 +106,9 @@ pub struct Synced {
     pub over_quota: Erased,
     /// The first day that fits the quota, if that is later than the first one of the options.
     pub kept_from: Option<NaiveDate>,
+    /// Reason why files were not merged, and the quota was not applied: another process has been merging files for long. The next
+    /// synchronization does both.
+    pub unmerged: Option<Phrase>,
     /// Reason why the words of stored mentions could not be indexed; `None` if they were, or are not.
     pub unindexed: Option<Phrase>,
     /// Reason why files that are no longer used could not be removed. They stay until the next synchronization.
@@ -226,19 +229,14 @@ pub async fn sync(
         }
     }
     let mut synced = sync.end().await?;
-    if let Some(first) = retained {
+    // If the clocks disagree, the earlier one decides: what the service no longer has cannot be read again.
+    let earlier = connection.clock().now().min(connection.client().time_of_service());
+    if let Some(first) = options.retained_from(earlier) {
         let (store, now) = (Arc::clone(store), connection.now());
         let settling = connection.profile().store.settle.length();
         synced.removed = blocking(move || store.retain_from(first, now, settling)).await?;
     }
-    // Files that others are merging are left to them.
-    let Leased::Here(lease) = store.lease(&Work::Merge).await? else { return Ok(synced) };
-    let (connection, quota) = (Arc::clone(connection), options.quota);
-    // The lease is renewed for as long as the work goes on, even if nobody waits for it any longer.
-    let work = move || Ok((lease, maintain(&connection, quota, since, synced)));
-    let (lease, maintained) = blocking(work).await?;
-    lease.release().await;
-    maintained
+    keep_up(connection, options.quota, since, synced).await
 }
 
 /// The saved searches of the options, or of the list.
@@ -389,29 +387,6 @@ impl<'s> SyncRun<'s> {
     }
 }
 
-/// Merges small files, indexes those that have no index, and removes the oldest days of a store above its quota.
-fn maintain(connection: &Connection, quota: Option<u64>, since: NaiveDate, mut synced: Synced) -> Result<Synced> {
-    let (store, settling) = (connection.some_store()?, connection.profile().store.settle.length());
-    store.merge_small(connection.now(), settling, Extent::Bounded)?;
-    // Everything is stored, and the next synchronization tries again to remove files.
-    synced.unremoved = store.sweep(connection.now()).err().map(|error| error.line());
-    // Queries read files without an index as well.
-    synced.unindexed = store.update_indexes().err().map(|error| error.line());
-    if let Some(quota) = quota {
-        synced.over_quota = store.fit(quota, connection.now(), settling)?;
-        synced.kept_from = kept_from(connection, quota, since)?;
-        if synced.over_quota.rewritten > 0 {
-            synced.unindexed = store.update_indexes().err().map(|error| error.line());
-        }
-    }
-    Ok(synced)
-}
-
-/// The first day that a quota keeps, if it is after the first day that is synchronized.
-fn kept_from(connection: &Connection, quota: u64, since: NaiveDate) -> Result<Option<NaiveDate>> {
-    Ok(connection.some_store()?.kept_from(quota)?.filter(|kept| *kept > since))
-}
-
 /// Takes the lease of a saved search, with its pieces if other processes may have stored some of its days meanwhile; `None` if another
 /// process has the lease.
 async fn leased(
@@ -470,24 +445,31 @@ fn check_start(connection: &Connection, options: &SyncOptions, today: Day) -> Re
 
 /// Verifies that the days of a piece are stored: a query succeeds even if its rows could not be.
 fn check(connection: &Connection, aid: &str, piece: &Piece) -> Result<()> {
-    let store = connection.some_store()?;
-    let regions = store.regions(aid)?;
+    let regions = connection.some_store()?.regions(aid)?;
     let all = regions.iter().filter(|(filters, _)| filters.is_empty());
     let stored = |day: Day| all.clone().any(|(_, region)| region.days.contains(&day));
-    let Some(day) = piece.days.clone().find(|day| !stored(*day)) else { return Ok(()) };
+    match piece.days.clone().find(|day| !stored(*day)) {
+        Some(day) => Err(unstored(connection, aid, &(day..day + 1))),
+        None => Ok(()),
+    }
+}
+
+/// The error for days that were read, and are not stored.
+fn unstored(connection: &Connection, aid: &str, days: &Range<Day>) -> Error {
     let warnings = connection.client().log().warnings();
     let reason = warnings.iter().rev().find(|warning| warning.aid.as_deref() == Some(aid));
     let unknown = || Phrase::from("its mentions were not read completely");
     let reason = reason.map_or_else(unknown, |reason| reason.line.clone());
     let place = Place { aid: Some(aid.to_owned()), ..Place::default() };
-    let error = match reason.as_str().contains(NO_SPACE) {
-        true => store.no_space(),
-        false => {
-            let message = Phrase::from(format!("{} could not be stored: ", date_of(day))) + reason;
-            Error::new(ErrorKind::Store, message)
+    let error = match connection.some_store() {
+        Ok(store) if reason.as_str().contains(NO_SPACE) => store.no_space(),
+        _ => {
+            let (first, last) = (date_of(days.start), date_of(days.end - 1));
+            let named = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            Error::new(ErrorKind::Store, Phrase::from(format!("{named} could not be stored: ")) + reason)
         }
     };
-    Err(error.at(place))
+    error.at(place)
 }
 
 /// Requests sent, and those that may still be.
@@ -532,7 +514,12 @@ async fn run(
         count = batch.map(|batch| before + batch.num_rows() as u64);
     }
     drop(rows);
-    (exec::spent(&plan).requests, count.map_err(|error| own_or_query(&error)))
+    let count = match count {
+        // Days that were stored before still are, as they were then.
+        Ok(_) if exec::unstored(&plan) > 0 => Err(unstored(connection, aid, &piece.days)),
+        count => count.map_err(|error| own_or_query(&error)),
+    };
+    (exec::spent(&plan).requests, count)
 }
 
 impl Spent {

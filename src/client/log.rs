@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::auth::Secret;
 use super::budget::QueryBudget;
@@ -98,6 +98,8 @@ pub struct Warning {
     pub message: Clean,
     /// As `message`, with its terms.
     pub(crate) line: Phrase,
+    /// The first and the last day that a note is about, if it names them.
+    pub(crate) days: Option<(NaiveDate, NaiveDate)>,
 }
 
 /// Calls of a connection and their totals.
@@ -187,7 +189,7 @@ impl RequestLog {
     pub(crate) fn warn(&self, query: &QueryBudget, error: &Error) {
         let aid = error.place().aid.as_deref().map(|aid| self.clean(aid));
         let line = error.clone().map_text(|text| self.key.redact(text).into()).line();
-        self.tell(query, aid, line, true);
+        self.tell(query, aid, line, true, None);
     }
 
     /// Records a note for the author of a query whose result is complete, once: the note of several saved searches names none.
@@ -195,8 +197,37 @@ impl RequestLog {
         let aid = aid.map(|aid| self.clean(&aid));
         let line = note.into().map(|text| self.key.redact(text).into());
         if !self.repeats(query, aid.as_ref(), &line) {
-            self.tell(query, aid, line, false);
+            self.tell(query, aid, line, false, None);
         }
+    }
+
+    /// Records a note about days, as [`note`](Self::note) does: the note of several saved searches has the days of all. `words` returns
+    /// its text for the first and the last day.
+    #[cfg(feature = "store")]
+    pub(crate) fn note_days(
+        &self,
+        query: &QueryBudget,
+        aid: Option<String>,
+        days: (NaiveDate, NaiveDate),
+        words: impl Fn(NaiveDate, NaiveDate) -> Phrase,
+    ) {
+        let aid = aid.map(|aid| self.clean(&aid));
+        let line = |(first, last): (NaiveDate, NaiveDate)| words(first, last).map(|text| self.key.redact(text).into());
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &&mut Warning| {
+            known.query == query.id && known.days.is_some_and(|days| known.line == line(days)) && !known.incomplete
+        };
+        let Some(known) = warnings.iter_mut().rev().find(same) else {
+            drop(warnings);
+            return self.tell(query, aid, line(days), false, Some(days));
+        };
+        let (first, last) = known.days.unwrap_or(days);
+        let all = (first.min(days.0), last.max(days.1));
+        if known.aid != aid {
+            known.aid = None;
+        }
+        (known.days, known.line) = (Some(all), line(all));
+        known.message = self.clean(known.line.as_str());
     }
 
     /// True for a note that a query has already. If the two are about different saved searches, it then names none.
@@ -210,7 +241,14 @@ impl RequestLog {
         true
     }
 
-    fn tell(&self, query: &QueryBudget, aid: Option<Clean>, line: Phrase, incomplete: bool) {
+    fn tell(
+        &self,
+        query: &QueryBudget,
+        aid: Option<Clean>,
+        line: Phrase,
+        incomplete: bool,
+        days: Option<(NaiveDate, NaiveDate)>,
+    ) {
         let message = self.clean(line.as_str());
         if incomplete {
             tracing::warn!(query = query.id, error = message.as_str(), "incomplete");
@@ -223,7 +261,7 @@ impl RequestLog {
         if warnings.len() == REMEMBERED {
             warnings.pop_front();
         }
-        warnings.push_back(Warning { incomplete, caller, query, aid, message, line });
+        warnings.push_back(Warning { incomplete, caller, query, aid, message, line, days });
         self.warned.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -264,6 +302,34 @@ mod tests {
             ("a", None, "the disk is full"),
             ("a", Some("7"), "a file is missing"),
             ("b", Some("7"), "the disk is full"),
+        ];
+        assert_eq!(notes, expected);
+        assert_eq!(log.warned(), 3);
+    }
+
+    #[cfg(feature = "store")]
+    #[test]
+    fn a_note_about_days_has_those_of_all_saved_searches() {
+        let log = RequestLog::new(Secret::new("hush").expect("a key"));
+        let query = |id: &str| QueryBudget::new(id.to_owned(), 1, Duration::from_secs(1), Duration::from_secs(1));
+        let day = |day: u32| NaiveDate::from_ymd_opt(2026, 6, day).expect("a date");
+        let note = |id: &str, aid: &str, column: &str, first: u32, last: u32| {
+            let words = |first: NaiveDate, last: NaiveDate| Phrase::from(format!("no {column} from {first} to {last}"));
+            log.note_days(&query(id), Some(aid.to_owned()), (day(first), day(last)), words);
+        };
+        note("a", "7", "tone", 4, 6);
+        note("a", "7", "place", 1, 9);
+        note("b", "7", "tone", 4, 6);
+        note("a", "8", "tone", 2, 5);
+        note("a", "9", "tone", 3, 8);
+        note("b", "7", "tone", 4, 6);
+        let notes = log.warnings();
+        let notes: Vec<_> =
+            notes.iter().map(|note| (note.query.as_str(), note.aid.as_deref(), &*note.message)).collect();
+        let expected = [
+            ("a", None, "no tone from 2026-06-02 to 2026-06-08"),
+            ("a", Some("7"), "no place from 2026-06-01 to 2026-06-09"),
+            ("b", Some("7"), "no tone from 2026-06-04 to 2026-06-06"),
         ];
         assert_eq!(notes, expected);
         assert_eq!(log.warned(), 3);

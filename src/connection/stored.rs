@@ -80,14 +80,16 @@ impl Connection {
         self.some_store()?.verify()
     }
 
-    /// Merges small files of the store, and removes files that are no longer used.
+    /// Merges small files of the store, indexes files that lack an index, and removes files that are no longer used.
     ///
     /// # Errors
-    /// As [`holdings`](Self::holdings).
+    /// As [`holdings`](Self::holdings), and [`ErrorKind::Store`] if a file cannot be read, written or removed. What was done until then
+    /// stays done, and a file that stays keeps no other from being indexed or removed.
     pub fn compact_store(&self) -> Result<Compacted> {
-        let store = self.some_store()?;
-        let compacted = store.compact(self.now(), self.profile().store.settle.length(), Extent::All)?;
-        Ok(Compacted { indexed: store.update_indexes()?, ..compacted })
+        let (store, now) = (self.some_store()?, self.now());
+        let merged = store.merge_small(now, self.profile().store.settle.length(), Extent::All)?;
+        let (removed, indexed) = (store.sweep(now), store.update_indexes());
+        Ok(Compacted { removed: removed?, indexed: indexed?, ..merged })
     }
 
     /// Indexes the words of columns of stored mentions, from now on, so that conditions with `match` read less. Without columns,

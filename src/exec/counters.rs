@@ -12,6 +12,10 @@ use datafusion::physical_plan::metrics::{
 use crate::client::{Scan, Verdicts};
 use crate::decode::Decoded;
 
+/// Name of the counter of reads that are not stored.
+#[cfg(feature = "store")]
+pub(super) const UNSTORED: &str = "reads_not_stored";
+
 /// Counters of one partition.
 pub(super) struct Counters {
     /// The engine's own counters: rows and time.
@@ -37,6 +41,9 @@ pub(super) struct Counters {
     /// Mentions taken from the store.
     #[cfg(feature = "store")]
     pub(super) stored: Count,
+    /// Reads whose days are not stored, or not all of them, although they should be.
+    #[cfg(feature = "store")]
+    pub(super) unstored: Count,
     /// Files whose index of words was looked up, once for each part of a file that is read by itself.
     #[cfg(feature = "store")]
     pub(super) looked_up: Count,
@@ -73,6 +80,8 @@ impl Counters {
             verdicts,
             #[cfg(feature = "store")]
             stored: counter("mentions_from_store"),
+            #[cfg(feature = "store")]
+            unstored: counter(UNSTORED),
             #[cfg(feature = "store")]
             looked_up: counter("files_looked_up"),
             #[cfg(feature = "store")]

@@ -69,6 +69,8 @@ pub(crate) use traced::start;
 pub(crate) use traced::start_with_owner;
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use traced::statement_kind;
+#[cfg(feature = "store")]
+pub(crate) use usage::unstored;
 pub use usage::{Spent, spent};
 #[cfg(feature = "flight")]
 pub(crate) use windows_read::notes;

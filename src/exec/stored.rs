@@ -12,6 +12,7 @@
 
 mod candidates;
 mod checked;
+mod declared_later;
 mod divided;
 mod file_columns;
 mod files;
@@ -37,7 +38,7 @@ pub(crate) use self::candidates::can_confirm;
 pub(crate) use self::candidates::decisions;
 #[cfg(feature = "shell")]
 pub(super) use self::candidates::may_read;
-use self::candidates::{Decided, declared_later, direct, is_limited, subject_of, usable};
+use self::candidates::{Decided, direct, is_limited, subject_of, usable};
 pub(super) use self::candidates::{Divisions, ExpectedUse, Size, expected, is_used, likely};
 use self::divided::Divided;
 pub(super) use self::files::StoredPart;
@@ -51,12 +52,11 @@ use super::read_options::ReadOptions;
 use super::scan_config::ScanConfig;
 use super::stream::{Batches, Driver};
 use crate::client::Prefetch;
-use crate::error::{Error, ErrorKind, Phrase, Result, Setting, Tool};
+use crate::error::{Error, ErrorKind, Phrase, Result, Tool};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestPlan};
 use crate::store::{
-    Division, Filters, FromStore, Region, Regions, Stored, Subject, blocking, days_of, is_full, overlap, start_of,
-    unstored,
+    Division, Filters, FromStore, Region, Regions, Subject, blocking, days_of, is_full, overlap, start_of, unstored,
 };
 
 /// Windows as the service takes them, and their instants in microseconds since 1970.
@@ -369,28 +369,6 @@ impl Driver {
         let client = self.config.connection.client();
         let line = if is_full(error) { unstored(error, "read") } else { error.line() };
         client.log().note(&self.query.budget, plan.aid.clone(), line);
-    }
-
-    /// Notes the columns that stored days of a plan do not have, because the profile declared them later.
-    async fn note_declared_later(self: &Arc<Self>, from: &FromStore, plan: &RequestPlan, stored: &[Stored]) {
-        let (store, days) = (from.clone(), stored.to_vec());
-        let names = self.aside(move |driver| declared_later(&driver.config, &store, &days)).await;
-        let names = match names {
-            Ok(Ok(names)) => names,
-            Ok(Err(error)) => return self.note(plan, &error),
-            // The work was aborted, and the query ends.
-            Err(_) => return,
-        };
-        let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        let what = match listed.as_slice() {
-            [] => return,
-            [name] => format!("column {name} is NULL in days that were stored before the profile had it"),
-            names => {
-                format!("columns {} are NULL in days that were stored before the profile had them", names.join(", "))
-            }
-        };
-        let note = Phrase::from(what) + Setting::Store.to("write").after("; ").then(" reads them again");
-        self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), note);
     }
 
     /// Notes that the mentions of a plan were not stored.

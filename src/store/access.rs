@@ -91,6 +91,16 @@ pub(super) fn without_catalog(location: &Location) -> Error {
     )
 }
 
+/// Error for a place without the files that a catalog names: a machine that took it for that of the others would drop their files from
+/// the catalog.
+#[cfg(feature = "shared")]
+pub(super) fn elsewhere(url: &CatalogUrl, data: &str) -> Error {
+    let what = format!("{url}: the files of this catalog are not in {data} as this machine sees it");
+    Error::new(ErrorKind::Config, what).advice(
+        "check the folder, or the endpoint and the account; if the files are lost, use another schema for the catalog",
+    )
+}
+
 /// Error for a folder in which no store can be opened or created.
 pub(super) fn inaccessible(folder: &Path, error: &io::Error) -> Error {
     let advice = match error.kind() {

@@ -181,12 +181,12 @@ impl Bucket {
     ///
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] if the object may be written, but the credentials do not permit that.
-    pub(crate) fn claim(&self, path: &Path, text: &str, may_write: bool) -> io::Result<String> {
+    pub(crate) fn claim(&self, path: &Path, text: &str, may_write: bool, is_new: bool) -> io::Result<String> {
         let (objects, key, text) = (Arc::clone(&self.objects), self.key(path)?, text.to_owned());
         let found = self.run(async move {
             let found = match objects.get(&key).await {
                 Ok(found) => Some(found.bytes().await?),
-                Err(ObjectError::NotFound { .. }) if may_write => None,
+                Err(ObjectError::NotFound { .. }) if may_write && is_new => None,
                 Err(error) => return Err(error),
             };
             if let Some(found) = found.filter(|found| !may_write || found[..] != *text.as_bytes()) {

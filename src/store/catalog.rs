@@ -26,6 +26,7 @@ mod coverage;
 mod create;
 mod cursors;
 mod ducklake;
+mod erasures;
 mod failure;
 #[cfg(feature = "shared")]
 mod lease;
@@ -68,6 +69,8 @@ pub(crate) use self::recorded::Recorded;
 use self::sql::{Connection, SqlResult, instant, values};
 use self::sqlite::Sqlite;
 pub(crate) use self::unused::BRIEFLY;
+#[cfg(feature = "shared")]
+use super::access::elsewhere;
 use super::access::{has_catalog, inaccessible};
 use super::checksums::Sums;
 use super::region::Filters;
@@ -224,10 +227,15 @@ impl Catalog {
                 .advice("use these files, or another schema for the catalog (?schema=… at the end of its address)"));
         }
         // Two catalogs of the same files would remove each other's.
-        let id: String = catalog
-            .read(|connection| connection.row("SELECT id FROM savedsearch_store", values![], |row| row.get(0)))?;
-        let claimed = catalog.storage.claim(&id, access == Access::ReadWrite);
+        let (id, has_files): (String, bool) = catalog.read(|connection| {
+            let sql = "SELECT id, EXISTS (SELECT 1 FROM ducklake_data_file WHERE end_snapshot IS NULL) FROM savedsearch_store";
+            connection.row(sql, values![], |row| Ok((row.get(0)?, row.get(1)?)))
+        })?;
+        let claimed = catalog.storage.claim(&id, access == Access::ReadWrite, !has_files);
         let refused = |error: io::Error| {
+            if has_files && error.kind() == io::ErrorKind::NotFound {
+                return elsewhere(url, &data);
+            }
             let refused = inaccessible(catalog.storage.data(), &error);
             // A bucket that does not answer, unlike one that refuses the credentials.
             let passes = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Other);

@@ -25,11 +25,16 @@ pub(crate) enum Columns {
 }
 
 impl Store {
+    /// True if files of this version have the columns of today.
+    pub(crate) fn is_current(&self, version: i64) -> bool {
+        version == self.catalog.schema()
+    }
+
     /// Names of the columns that a file of this version has as they are today. A column of the same name and another
     /// type is another column.
     pub(crate) fn readable(&self, version: i64) -> Result<Vec<String>> {
         let today = self.catalog.columns_of(self.catalog.schema())?;
-        if version == self.catalog.schema() {
+        if self.is_current(version) {
             return Ok(today.into_iter().map(|column| column.name).collect());
         }
         let then = self.catalog.columns_of(version)?;

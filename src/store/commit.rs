@@ -16,13 +16,15 @@ use crate::error::{Error, ErrorKind, Result};
 
 impl Store {
     /// Makes days that were read completely a part of the store. Days that it has from a later read stay, and so do the rows of
-    /// days whose mentions have not changed. `keeps_deleted`: set to keep the mentions of replaced days that are missing now.
+    /// days whose mentions have not changed. `keeps_deleted`: set to keep the mentions of replaced days that are missing now. `erasures`:
+    /// their number before the read.
     pub(super) fn commit(
         &self,
         subject: &Subject,
         ReadDays { new_regions, without }: ReadDays,
         as_of: DateTime<Utc>,
         keeps_deleted: bool,
+        erasures: Option<i64>,
     ) -> Result<()> {
         let (unchanged, new_regions): (Vec<NewRegion>, Vec<NewRegion>) =
             new_regions.into_iter().partition(|region| region.unchanged.is_some());
@@ -34,7 +36,7 @@ impl Store {
             return Ok(());
         }
         let new: Vec<Region> = new_regions.into_iter().map(|region| region.region(as_of)).collect();
-        let done = self.try_commit(subject, &new, &without, as_of, keeps_deleted);
+        let done = self.try_commit(subject, &new, &without, as_of, keeps_deleted, erasures);
         if done.is_err() && self.catalog.is_shared() {
             // The server may have committed: files that it does not name are removed later.
             return done.map(drop);
@@ -54,6 +56,7 @@ impl Store {
         without: &HashSet<i64>,
         as_of: DateTime<Utc>,
         keeps_deleted: bool,
+        erasures: Option<i64>,
     ) -> Result<Vec<String>> {
         for _ in 0..ATTEMPTS {
             let known = self.catalog.regions(&subject.aid)?.into_iter();
@@ -92,7 +95,7 @@ impl Store {
                 // A mention that is missing there may have changed.
                 false => None,
             };
-            if self.catalog.replace(subject, &replaced, &with, deletions.as_ref())? {
+            if self.catalog.replace_by_read(subject, &replaced, &with, deletions.as_ref(), erasures)? {
                 written.keep();
                 return Ok(with.iter().filter_map(Region::file).map(|file| file.path.clone()).collect());
             }

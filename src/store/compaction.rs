@@ -88,22 +88,17 @@ pub(super) type Group = Vec<(Subject, Vec<Region>)>;
 pub(super) type Keep<'k> = &'k dyn Fn(&Layout, &RecordBatch) -> Result<BooleanArray>;
 
 impl Store {
-    /// Merges small files, and removes files that nothing names any more. Nothing is indexed.
+    /// Merges small files. Nothing is indexed or removed.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if files cannot be read, written or removed. What was merged stays merged.
-    pub(crate) fn compact(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
-        let merged = self.merge_small(now, settling, extent)?;
-        Ok(Compacted { removed: self.sweep(now)?, ..merged })
-    }
-
-    /// Merges small files. Nothing is indexed or removed.
+    /// [`ErrorKind::Store`] if files cannot be read or written. What was merged stays merged.
     pub(crate) fn merge_small(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
         let mut compacted = Compacted::default();
         if extent == Extent::All {
             self.discard_lost()?;
         }
-        let merging = Merging { store: self, today: day_of(now.timestamp_micros()), settling };
+        let (today, erasures) = (day_of(now.timestamp_micros()), self.catalog.erasures()?);
+        let merging = Merging { store: self, today, settling, erasures };
         for subjects in self.sharing()? {
             for (version, files) in files_of(&subjects) {
                 let Some((any, _)) = subjects.first() else { continue };
@@ -238,6 +233,8 @@ pub(super) struct Merging<'s> {
     pub(super) today: Day,
     /// Time for which a day changes after its end.
     pub(super) settling: TimeDelta,
+    /// Number of erasures before the regions were listed.
+    pub(super) erasures: i64,
 }
 
 impl Merging<'_> {
@@ -311,7 +308,7 @@ impl Merging<'_> {
         }
         let changes =
             changes.iter().map(|(subject, (replaced, with))| Change { subject, replaced, with, deletions: None });
-        let made = self.store.catalog.move_all(&changes.collect::<Vec<_>>())?;
+        let made = self.store.catalog.move_all(&changes.collect::<Vec<_>>(), self.erasures)?;
         if made.contains(&true) {
             written.keep();
         }
@@ -491,7 +488,7 @@ mod tests {
         let store =
             Store::open(&location, None, &owner, &profile.tables.mentions, &Clock::fixed(noon)).expect("a store");
         let today = day_of(noon.timestamp_micros());
-        let merging = Merging { store: &store, today, settling: TimeDelta::days(3) };
+        let merging = Merging { store: &store, today, settling: TimeDelta::days(3), erasures: 0 };
         let subject = Subject { aid: "7".into(), filters: Filters::default() };
         let month = month_of(today - 100);
         let region = |days: std::ops::Range<Day>, mentions: u64, is_known: bool| {

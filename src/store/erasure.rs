@@ -81,6 +81,8 @@ impl Store {
         now: DateTime<Utc>,
         settling: TimeDelta,
     ) -> Result<Erased> {
+        // What other processes are reading or merging may have these mentions.
+        self.catalog.begin_erasure()?;
         self.discard_lost()?;
         let mut erased = self.rewrite_without(aid, what, now, settling)?;
         let removed = self.remove_unused(None);
@@ -130,7 +132,8 @@ impl Store {
         if let Erase::Before(date) = what {
             self.cut(aid, date.to_epoch_days())?;
         }
-        let merging = Merging { store: self, today: day_of(now.timestamp_micros()), settling };
+        let (today, erasures) = (day_of(now.timestamp_micros()), self.catalog.erasures()?);
+        let merging = Merging { store: self, today, settling, erasures };
         for subjects in self.sharing()? {
             let Some((any, _)) = subjects.first() else { continue };
             for (version, files) in files_of(&subjects) {

@@ -40,6 +40,8 @@ pub(crate) struct Filling {
     as_of: DateTime<Utc>,
     keeps_deleted: bool,
     settling: TimeDelta,
+    /// Number of erasures before the read.
+    erasures: Option<i64>,
     pages: Sender<Arriving>,
     writing: JoinHandle<Result<ReadDays>>,
 }
@@ -83,14 +85,20 @@ pub(crate) struct NewRegion {
 
 impl Filling {
     /// Begins to store these whole days. `as_of`: instant by the service's clock at which their first page was
-    /// requested.
-    pub(crate) fn start(from: &FromStore, subject: Subject, days: &Range<Day>, as_of: DateTime<Utc>) -> Self {
+    /// requested. `erasures`: their number before the query sent a request; `None`: none can have begun.
+    pub(crate) fn start(
+        from: &FromStore,
+        subject: Subject,
+        days: &Range<Day>,
+        as_of: DateTime<Utc>,
+        erasures: Option<i64>,
+    ) -> Self {
         let (pages, arriving) = channel(WAITING);
         let writer = Writer::new(from, &subject, days, as_of);
         let writing = tokio::spawn(written(writer, arriving));
         let FromStore { store, keeps_deleted, settling, .. } = from;
         let (store, keeps_deleted, settling) = (Arc::clone(store), *keeps_deleted, *settling);
-        Self { store, subject, as_of, keeps_deleted, settling, pages, writing }
+        Self { store, subject, as_of, keeps_deleted, settling, erasures, pages, writing }
     }
 
     /// Adds mentions, in the columns of the table. Those of other days are ignored. Returns whether the task still writes:
@@ -105,7 +113,7 @@ impl Filling {
     /// # Errors
     /// [`ErrorKind::Store`] if they cannot be written. The store then is as before.
     pub(crate) async fn commit(self, complete: Option<Vec<Range<Day>>>) -> Result<Vec<(Day, u64)>> {
-        let Self { store, subject, as_of, keeps_deleted, settling, pages, writing } = self;
+        let Self { store, subject, as_of, keeps_deleted, settling, erasures, pages, writing } = self;
         // If the task has failed, its error follows.
         let _ = pages.send(Arriving::End(complete)).await;
         let read = writing.await.map_err(aborted)??;
@@ -115,7 +123,7 @@ impl Filling {
             .flat_map(|new_region| new_region.days.clone().zip(new_region.counts.iter().copied()))
             .collect();
         let merging = Arc::clone(&store);
-        blocking(move || store.commit(&subject, read, as_of, keeps_deleted)).await?;
+        blocking(move || store.commit(&subject, read, as_of, keeps_deleted, erasures)).await?;
         // The days are stored, whether files can be merged or not.
         let _ = merging.merge_tiny(as_of, settling).await;
         Ok(counts)

@@ -166,6 +166,12 @@ impl FromStore {
         self.store.distrusted_in(version?, subject).ok().flatten()
     }
 
+    /// Number of erasures so far, in a version of the catalog.
+    pub(crate) fn erasures(&self, version: Option<i64>) -> Result<i64> {
+        let version = version.map_or_else(|| self.store.catalog.version(), Ok)?;
+        self.store.erasures_in(version)
+    }
+
     /// Returns the stored response to a request, with the instant by the service's clock at which it was requested, if it is
     /// fresh.
     pub(crate) async fn answer(&self, key: &RequestKey, now: DateTime<Utc>) -> Result<Option<(Bytes, DateTime<Utc>)>> {
@@ -228,6 +234,8 @@ struct Cached {
     regions: HashMap<String, Regions>,
     /// Results of [`Store::distrusted`].
     distrusted: HashMap<Subject, Option<DateTime<Utc>>>,
+    /// Number of erasures.
+    erasures: Option<i64>,
 }
 
 impl Cached {
@@ -370,6 +378,19 @@ impl Store {
             cached.regions.insert(aid.to_owned(), Arc::clone(&regions));
         }
         Ok(regions)
+    }
+
+    /// Number of erasures, in a version of the catalog that was just read.
+    fn erasures_in(&self, version: i64) -> Result<i64> {
+        if let Some(erasures) = self.cached().of(version).erasures {
+            return Ok(erasures);
+        }
+        let erasures = self.catalog.erasures()?;
+        let mut cached = self.cached();
+        if cached.version == version {
+            cached.erasures = Some(erasures);
+        }
+        Ok(erasures)
     }
 
     /// Findings in the catalog. Nobody waits for it while a catalog on a server answers.

@@ -100,20 +100,23 @@ impl Storage {
         self.bucket.as_ref()
     }
 
-    /// Makes the files those of a catalog in PostgreSQL, if they may be written and are of none. Returns false if they are of another
-    /// one.
+    /// Makes the files those of a catalog in PostgreSQL, if they may be written and are of none. `is_new`: set if the catalog names no
+    /// file. Returns false if they are of another one.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if they are of none, and may not be written or the catalog is not new.
     #[cfg(feature = "shared")]
-    pub(crate) fn claim(&self, id: &str, may_write: bool) -> io::Result<bool> {
+    pub(crate) fn claim(&self, id: &str, may_write: bool, is_new: bool) -> io::Result<bool> {
         let folder = self.data.parent().unwrap_or(&self.data);
         let path = folder.join(CLAIM);
         if let Some(bucket) = &self.bucket {
-            return Ok(bucket.claim(&path, id, may_write)?.trim() == id);
+            return Ok(bucket.claim(&path, id, may_write, is_new)?.trim() == id);
         }
         // A catalog in the folder has these files.
         if folder.join(super::catalog::FILE).try_exists()? {
             return Ok(false);
         }
-        if may_write && !path.try_exists()? {
+        if may_write && is_new && !path.try_exists()? {
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             file.write_all(id.as_bytes())?;
             file.as_file().sync_all()?;

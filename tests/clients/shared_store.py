@@ -1,5 +1,6 @@
 """A store in object storage with its catalog in PostgreSQL: two servers and three synchronizations share it, while processes are
-killed, the database is restarted, and the bucket does not answer for a while. Rows are those of the service at any time.
+killed, the database is restarted, and the bucket does not answer for a while. Rows are those of the service at any time. A
+synchronization waits for another process that merges files.
 
     shared_store.py [COMMAND…]
 
@@ -295,7 +296,7 @@ def merged(shared):
 
 
 def refused(shared):
-    """Another catalog must not take over the files, and a bucket needs a catalog."""
+    """Another catalog must not take over the files, a bucket needs a catalog, and it is not another one of the same name."""
     commands = [
         (["--catalog", f"{shared.database.url()}?schema=another"], "belong to another catalog"),
         ([], "needs a catalog in PostgreSQL"),
@@ -304,6 +305,14 @@ def refused(shared):
         command = [PROGRAM, "--store", shared.location, *catalog, "--now", NOW, "sql", "-c", "SELECT 1"]
         done = subprocess.run(command, env=shared.environment, text=True, capture_output=True)
         assert done.returncode == 2 and told in done.stderr and SECRET not in done.stderr, done.stderr
+    client, name = shared.bucket.client, {"Bucket": BUCKET, "Key": f"{shared.name}/catalog-id"}
+    claim = client.get_object(**name)["Body"].read()
+    client.delete_object(**name)
+    command = [PROGRAM, *shared.options, "sql", "-c", "SELECT 1"]
+    done = subprocess.run(command, env=shared.environment, text=True, capture_output=True)
+    assert done.returncode == 2 and "are not in s3://" in done.stderr, done.stderr
+    client.put_object(**name, Body=claim)
+    shared.run("sql", "-c", "SELECT 1")
 
 
 def read_only(shared):
@@ -325,8 +334,43 @@ def read_only(shared):
     assert shared.bucket.names(f"{shared.name}/data/") == before, "files that no commit names"
 
 
+def awaited(shared):
+    """A synchronization waits for a process that merges files. If that takes long, it indexes words, and says what it left."""
+    shared.run("sync", "--since", SINCE)
+    shared.run("store", "compact")
+    shared.run("store", "index")
+
+    def indexes():
+        return {name for name in shared.bucket.names(f"{shared.name}/data/") if name.endswith(".words")}
+
+    everything = indexes()
+    assert everything, "no file is large enough for an index"
+
+    def noted(seconds, *options):
+        """Notes of a synchronization while another process has the lease of merging for this time, and the time that it takes."""
+        sql = (
+            "INSERT INTO savedsearch_lease (name, holder, token, ends) "
+            "VALUES ('merging of files', 'another', 1, extract(epoch FROM clock_timestamp())::bigint + %s) "
+            "ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, token = savedsearch_lease.token + 1, ends = excluded.ends"
+        )
+        with shared.database.connect(shared.name) as catalog:
+            catalog.execute(sql, [seconds])
+        for name in indexes():
+            shared.bucket.client.delete_object(Bucket=BUCKET, Key=f"{shared.name}/data/{name}")
+        begun = time.monotonic()
+        _, notes = shared.run("sync", "--since", SINCE, *options)
+        assert indexes() == everything, f"words are not indexed: {notes}"
+        return notes, time.monotonic() - begun
+
+    notes, took = noted(4)
+    assert "not merged" not in notes and took > 2, notes
+    notes, _ = noted(3600, "--quota", "1GB")
+    assert "files are not merged: another process is still merging files; the next synchronization applies the quota" in notes, notes
+    print("shared store: a synchronization waits for another process that merges, and indexes words if that takes long")
+
+
 def gone(shared):
-    """Queries go on without a database that is gone. Only the first one waits for it."""
+    """Queries go on without a database that is gone. Only the first one waits for it. The store is used soon after it is back."""
     everything = expected(shared)
     with shared.server() as address:
         assert asked(address) == everything
@@ -336,7 +380,18 @@ def gone(shared):
             assert asked(address) == everything
         took = time.monotonic() - begun
         shared.database.start()
-    print(f"shared store: three queries without the database took {took:.0f} s")
+        begun = time.monotonic()
+        with psycopg.connect(address, autocommit=True) as connection:
+            while True:
+                try:
+                    connection.execute("SELECT * FROM system.store").fetchall()
+                    break
+                except psycopg.Error:
+                    # Pauses double, so that the next one is about as long as all before.
+                    assert time.monotonic() - begun < 5 + 2 * took, "the store is not used although the database is back"
+                    time.sleep(0.2)
+        back = time.monotonic() - begun
+    print(f"shared store: three queries without the database took {took:.0f} s; it was used {back:.0f} s after it was back")
 
 
 def main():
@@ -356,6 +411,7 @@ def main():
         refused(shared)
         merged(Shared(database, bucket, "merged"))
         read_only(shared)
+        awaited(Shared(database, bucket, "awaited"))
         gone(shared)
     return 0
 

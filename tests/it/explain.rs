@@ -119,6 +119,7 @@ async fn explain_analyze_counts_what_was_spent() {
         "duplicates_dropped=0",
         "type_conflicts=0",
         "mentions_from_store=0",
+        "reads_not_stored=0",
         "files_looked_up=0",
         "rows_skipped=0",
         "wait_ms=",

@@ -12,8 +12,8 @@ use datafusion::prelude::SessionContext;
 use datafusion_saved_search::client::{HttpFailure, HttpLimits, HttpResponse, HttpService};
 use datafusion_saved_search::simulator::{self, Corpus, CorpusSpec, KEY, OTHER_KEY, SavedSearch, Settings, Simulator};
 use datafusion_saved_search::{
-    CatalogUrl, Clock, Connection, ConnectionBuilder, Erase, Export, Profile, Secret, SyncOptions, session, sync,
-    verify_counts,
+    CatalogUrl, Clock, Connection, ConnectionBuilder, Erase, ErrorKind, Export, Profile, Secret, SyncOptions, session,
+    sync, verify_counts,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -318,6 +318,50 @@ async fn a_sync_fills_the_store_and_finds_what_changed() {
     assert_eq!(later.connection.verify_store().unwrap(), Vec::<String>::new());
 }
 
+/// The service may no longer have them.
+#[tokio::test]
+async fn a_clock_that_is_ahead_removes_no_days_before_their_age() {
+    let shop = Shop::new();
+    let visit = shop.at(now());
+    let mut options = SyncOptions::since((now() - days(60)).date_naive());
+    options.aids.push(BIG.to_owned());
+    sync(&visit.connection, &options, |_| {}).await.unwrap();
+    let first = || visit.connection.holdings().unwrap()[0].from;
+    let before = first();
+    let service = Arc::new(InProcess(visit.simulator.clone(), HttpLimits::default()));
+    let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap()).service(service);
+    let builder = builder.clock(Clock::fixed(now() + days(10))).profile(Profile::v4());
+    let ahead = builder.store(shop.folder.path()).build().unwrap();
+    for (retain, expected) in [(65, before), (55, (now() - days(55)).date_naive())] {
+        options.retain = Some(retain);
+        sync(&ahead, &options, |_| {}).await.unwrap();
+        assert_eq!(first(), expected, "{retain} days");
+    }
+}
+
+/// The days are in the store already, as they were before.
+#[tokio::test]
+async fn a_sync_that_cannot_store_days_again_is_an_error() {
+    let shop = Shop::new();
+    let options = SyncOptions::since((now() - days(60)).date_naive());
+    sync(&shop.at(now()).connection, &options, |_| {}).await.unwrap();
+    let later = shop.at(now() + days(1));
+    // No file can be created there.
+    let folder = shop.folder.path().join("data/mentions");
+    let moved = folder.with_extension("moved");
+    std::fs::rename(&folder, &moved).unwrap();
+    std::fs::write(&folder, "").unwrap();
+    for rescan in [false, true] {
+        let mut options = options.clone();
+        options.rescan = rescan;
+        let error = sync(&later.connection, &options, |_| {}).await.unwrap_err();
+        assert!(error.kind() == ErrorKind::Store && error.to_string().contains(" could not be stored: "), "{error}");
+    }
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::rename(&moved, &folder).unwrap();
+    sync(&later.connection, &options, |_| {}).await.unwrap();
+}
+
 #[tokio::test]
 async fn requests_of_other_queries_are_not_those_of_a_sync() {
     let (alone, shop) = (Shop::new(), Shop::new());
@@ -478,6 +522,46 @@ async fn of_an_erased_author_nothing_is_left_in_the_folder() {
     assert_eq!(holdings.iter().map(|holding| holding.mentions).sum::<u64>() + erased.mentions, mentions);
     assert_eq!(last.connection.verify_store().unwrap(), Vec::<String>::new());
     last.cost(&format!("SELECT id FROM mentions WHERE aid = '{BIG}' AND {all}")).await;
+}
+
+/// Mentions that arrive during an erasure may be among the erased ones.
+#[tokio::test]
+async fn what_was_requested_before_an_erasure_is_not_stored_after_it() {
+    let shop = Shop::new();
+    let visit = shop.at(now() + days(5));
+    let service = InProcess(visit.simulator.clone(), HttpLimits::default());
+    let [asked, erased] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+    let (telling, awaited) = (Arc::clone(&asked), Arc::clone(&erased));
+    let service = Scripted::over(Duration::ZERO, service, move |service, asked| {
+        let (telling, awaited) = (Arc::clone(&telling), Arc::clone(&awaited));
+        async move {
+            let answer = service.call(asked.request).await;
+            telling.add_permits(1);
+            // Until it is closed. Only a test that fails waits for this long.
+            let _ = tokio::time::timeout(LONGEST, awaited.acquire()).await;
+            answer
+        }
+    });
+    let builder = Connection::builder("http://stored.test/v4", Secret::new(KEY).unwrap());
+    let builder = builder.service(service).clock(Clock::fixed(now() + days(5)));
+    let connection = builder.profile(Profile::v4()).store(shop.folder.path()).build().unwrap();
+    let sql = format!(
+        "SELECT id FROM mentions WHERE aid = '{BIG}' AND published_at >= TIMESTAMP '2026-06-01T00:00:00Z' \
+         AND published_at < TIMESTAMP '2026-06-10T00:00:00Z'"
+    );
+    let ask = async || session(&connection).unwrap().sql(&sql).await.unwrap().collect().await.unwrap();
+    let erase = async {
+        asked.acquire().await.unwrap().forget();
+        connection.erase_stored(None, &Erase::Id("none".to_owned())).unwrap();
+        erased.close();
+    };
+    let (found, ()) = tokio::join!(ask(), erase);
+    assert!(!rows(&found).is_empty());
+    assert_eq!(connection.holdings().unwrap(), []);
+    let notes = connection.client().log().warnings();
+    assert!(notes.iter().any(|note| note.message.contains("has erased mentions")), "{notes:?}");
+    assert_eq!(rows(&ask().await), rows(&found));
+    assert_eq!(connection.holdings().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -1243,11 +1327,21 @@ async fn a_changed_profile_keeps_what_was_read() {
     let found = rows(&visit.stored.sql(&of_store).await.unwrap().collect().await.unwrap()).concat();
     assert_eq!((found, visit.simulator.requests() - before), (["true", "0", "true"].map(String::from).to_vec(), 0));
     let notes = visit.notes();
-    assert!(
-        notes.len() == 1 && notes[0].starts_with("column `platform` is NULL in days that were stored"),
-        "{notes:?}"
+    let end = DateTime::parse_from_rfc3339("2026-06-29T00:00:00Z").unwrap();
+    let published = shop.search(BIG).mentions.iter().map(|mention| mention.facts.published);
+    let last = published.filter(|published| *published < end).max().unwrap().date_naive();
+    let beginning = format!(
+        "column `platform` is NULL in days that were stored before the profile had it (2026-04-01 to {last}); "
     );
+    assert!(notes.len() == 1 && notes[0].starts_with(&beginning), "{notes:?}");
     assert!(notes[0].contains("savedsearch.store = 'write' reads them again"), "{notes:?}");
+    assert!(visit.explain(&of_store).await.contains(" · without the column platform: "), "it is planned");
+    assert!(!visit.explain(&sql("id, title")).await.contains("without the column"), "others have all columns");
+    // So has a group, with the same note.
+    let grouped = format!("{} GROUP BY platform ORDER BY platform", sql("platform, sum(reach) > 0"));
+    let found = rows(&visit.stored.sql(&grouped).await.unwrap().collect().await.unwrap());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(visit.notes().len() == 2 && visit.notes()[1].starts_with(&beginning), "{:?}", visit.notes());
     // NULL decides no rows, so these days are requested.
     assert!(visit.cost(&format!("{} AND platform IS NOT NULL", sql("id"))).await > 1);
     assert_eq!(visit.cost(&sql("id, platform, extra")).await, 0);

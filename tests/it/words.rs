@@ -466,6 +466,26 @@ async fn days_are_synchronized_even_if_their_words_cannot_be_indexed() {
 }
 
 #[tokio::test]
+async fn files_are_indexed_even_if_one_that_is_no_longer_used_stays() {
+    let (shop, visit) = filled().await;
+    visit.connection.index_store(&[]).unwrap();
+    let indexes = files(&shop, "words");
+    assert!(!indexes.is_empty());
+    indexes.iter().for_each(|index| std::fs::remove_file(index).unwrap());
+    let is_replaced = |file: &PathBuf| !indexes.contains(&file.with_extension("words"));
+    let replaced = files(&shop, "parquet").into_iter().find(is_replaced).expect("a file that was replaced");
+    // A folder is not removed as a file.
+    std::fs::remove_file(&replaced).unwrap();
+    std::fs::create_dir(&replaced).unwrap();
+    let later = shop.at(now() + TimeDelta::hours(2));
+    let error = later.connection.compact_store().unwrap_err();
+    assert!(error.to_string().contains(replaced.file_name().unwrap().to_str().unwrap()), "{error}");
+    assert_eq!(files(&shop, "words"), indexes);
+    std::fs::remove_dir(&replaced).unwrap();
+    later.connection.compact_store().unwrap();
+}
+
+#[tokio::test]
 async fn a_damaged_list_of_indexed_columns_is_an_error() {
     let (shop, visit) = filled().await;
     visit.connection.index_store(&["text".to_owned()]).unwrap();

@@ -292,8 +292,9 @@ pub(crate) async fn run_sync(arguments: &Arguments, options: &SyncArguments) -> 
 
 /// Prints what a synchronization could not do after all was stored.
 fn print_notes(synced: &Synced) {
+    let unmerged = ("files are not merged", &synced.unmerged);
     let unremoved = ("files that are no longer used stay", &synced.unremoved);
-    for (note, reason) in [unremoved, ("words are not indexed", &synced.unindexed)] {
+    for (note, reason) in [unmerged, unremoved, ("words are not indexed", &synced.unindexed)] {
         if let Some(reason) = reason {
             eprintln!("note: {note}: {}", reason.worded(in_command));
         }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chrono::{DateTime, Utc};
 use datafusion::physical_expr::utils::collect_columns;
 
+use super::declared_later::DeclaredLater;
 use crate::connection::Connection;
 use crate::error::Result;
 use crate::exec::scan_config::ScanConfig;
@@ -21,8 +22,8 @@ use crate::profile::{ColumnSpec, Origin, Profile, TableKind, Trust, Zone};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestKey, RequestPlan};
 use crate::store::{
-    Columns, Division, Filters, FromStore, Regions, Stored, Subject, Terms, days_of, divide, divide_for_timeline,
-    is_stored, span_of,
+    Columns, Division, Filters, FromStore, Regions, Subject, Terms, days_of, divide, divide_for_timeline, is_stored,
+    span_of,
 };
 
 /// Expected use of the store by a scan, as far as it is known before the first request.
@@ -38,9 +39,11 @@ pub(in crate::exec) struct ExpectedUse {
     pub(in crate::exec) at_least: u64,
     /// Requests for daily counts, which scans of a query share; of several for one saved search, the first.
     pub(in crate::exec) timelines: BTreeSet<RequestKey>,
+    /// Columns that some of the days from files lack.
+    pub(in crate::exec) later: DeclaredLater,
 }
 
-/// As in `from the store: 83 days · to confirm: 1 request · to read: 2 days`.
+/// As in `from the store: 83 days · to confirm: 1 request · to read: 2 days`, followed by the columns that some lack.
 impl fmt::Display for ExpectedUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "from the store: {}", counted(self.days, "day"))?;
@@ -50,7 +53,7 @@ impl fmt::Display for ExpectedUse {
         if self.reading > 0 {
             write!(f, " · to read: {}", counted(self.reading, "day"))?;
         }
-        Ok(())
+        self.later.fmt(f)
     }
 }
 
@@ -102,7 +105,7 @@ pub(super) fn usable(config: &ScanConfig) -> Option<&FromStore> {
 }
 
 /// Columns of a scan: those that decide which rows it returns and in which order, and those that it merely returns.
-fn needed(config: &ScanConfig) -> (Vec<&ColumnSpec>, Vec<&ColumnSpec>) {
+pub(super) fn needed(config: &ScanConfig) -> (Vec<&ColumnSpec>, Vec<&ColumnSpec>) {
     let ScanConfig { spec, projection, predicate, mode, .. } = config;
     let compared: HashSet<usize> = predicate.iter().flat_map(collect_columns).map(|column| column.index()).collect();
     // The time decides the days of stored rows; rows were deduplicated by the others.
@@ -141,20 +144,6 @@ fn fitting(config: &ScanConfig, from: &FromStore, all: &Regions) -> Result<Regio
         }
     }
     Ok(Arc::new(fitting))
-}
-
-/// Names of the columns of a scan that stored days do not have, because the profile declared them later.
-pub(super) fn declared_later(config: &ScanConfig, from: &FromStore, stored: &[Stored]) -> Result<BTreeSet<String>> {
-    let (deciding, others) = needed(config);
-    let files = stored.iter().filter(|part| part.mentions() > 0).filter_map(|part| part.region.file());
-    let versions: BTreeSet<i64> = files.map(|file| file.schema).collect();
-    let mut names = BTreeSet::new();
-    for version in versions {
-        if let Columns::Without(without) = from.store.columns_in(version, &deciding, &others)? {
-            names.extend(without);
-        }
-    }
-    Ok(names)
 }
 
 /// Instants of a window in microseconds since 1970; for a relative period, those up to now. The flag is set for one.
@@ -208,6 +197,8 @@ pub(in crate::exec) struct Divisions {
     /// Start of the query by our clock; of a scan that does not run, the first time that it is asked.
     begun: OnceLock<DateTime<Utc>>,
     decided: Mutex<HashMap<Asked, Arc<Decided>>>,
+    /// Number of erasures in the store when the first division was decided, if what is read will be stored.
+    erasures: OnceLock<i64>,
 }
 
 /// Identity of a plan: its mentions, its window, and the zone that the window is in.
@@ -217,6 +208,11 @@ impl Divisions {
     /// The divisions of a query that began at an instant by our clock.
     pub(in crate::exec) fn as_of(begun: DateTime<Utc>) -> Self {
         Self { begun: OnceLock::from(begun), ..Self::default() }
+    }
+
+    /// Number of erasures in the store before the query sent a request for mentions; `None` if that is not known.
+    pub(super) fn erasures(&self) -> Option<i64> {
+        self.erasures.get().copied()
     }
 
     /// Returns the division of a plan; `None` if the plan's window has no known instants.
@@ -230,6 +226,9 @@ impl Divisions {
         let Some((span, relative)) = instants(config.connection.profile(), plan, now) else { return Ok(None) };
         // What the catalog has of it is read again only after a change.
         let version = from.version()?;
+        if from.writes && self.erasures.get().is_none() {
+            let _ = self.erasures.set(from.erasures(version)?);
+        }
         let distrusted = || from.distrusted(version, &subject);
         let terms = Terms { now, ..terms(from, &config.connection, distrusted, begun) };
         let all = from.regions(version, &subject.aid)?;
@@ -318,12 +317,15 @@ pub(in crate::exec) fn expected(
     if !config.late.is_empty() {
         return None;
     }
-    let mut total = ExpectedUse::default();
+    let (mut total, mut used) = (ExpectedUse::default(), Vec::new());
     for plan in plans {
         let decided = divisions.of(config, from, &plan).ok().flatten()?;
         let Decided { span, relative, division, confirmed_by, .. } = decided.as_ref();
         let timelines = Timelines::of(config, from, &plan, division, confirmed_by, *relative).ok()?;
         let direct = direct(config, &plan, division, timelines.requests());
+        if !direct {
+            used.push(Arc::clone(&decided));
+        }
         match (direct, is_limited(config)) {
             (true, true) => return None,
             (true, false) => {
@@ -341,6 +343,7 @@ pub(in crate::exec) fn expected(
             }
         }
     }
+    total.later = DeclaredLater::of(config, from, used.iter().flat_map(|decided| &decided.division.stored)).ok()?;
     Some(total)
 }
 

@@ -51,6 +51,8 @@ pub(in crate::exec) struct Fill {
     reading: Arc<Reading>,
     /// Time of the first request, by our clock.
     pub(super) begun: DateTime<Utc>,
+    /// Number of erasures in the store before that.
+    erasures: Option<i64>,
     filling: Mutex<Option<Arc<Filling>>>,
 }
 
@@ -119,6 +121,7 @@ impl Driver {
             known_at: OnceLock::new(),
             reading,
             begun,
+            erasures: self.divisions.erasures(),
             filling,
         }))
     }
@@ -132,34 +135,49 @@ impl Driver {
 
     /// Makes days that were read a part of the store, unless something is missing from them.
     pub(super) async fn commit(&self, fill: Arc<Fill>, plan: &RequestPlan) {
+        if !self.try_commit(fill, plan).await {
+            self.counters.unstored.add(1);
+        }
+    }
+
+    /// As [`commit`](Self::commit). Returns true if all days are stored.
+    async fn try_commit(&self, fill: Arc<Fill>, plan: &RequestPlan) -> bool {
         if self.scan.incomplete.load(Ordering::Relaxed) > 0 || self.degraded.load(Ordering::Relaxed) {
-            return;
+            return false;
         }
         if fill.older.load(Ordering::Relaxed) {
             let message = "the pages come from copies of the data of different age: their days are not stored";
-            return self.note(plan, &Error::new(ErrorKind::Contradiction, message));
+            self.note(plan, &Error::new(ErrorKind::Contradiction, message));
+            return false;
         }
         let ahead = self.config.connection.client().ahead();
         let shown = fill.shown();
-        if shown.is_some() {
+        let all = shown.is_none();
+        if !all {
             let message = "the read ended at a round number of mentions, which may be a limit of the service: days from its last \
                            mention on are not stored";
             self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
         }
         if shown.as_ref().is_some_and(Vec::is_empty) {
-            return;
+            return false;
         }
-        let stored = match fill.commit(ahead, shown).await {
-            Ok(counts) => {
-                let store = Arc::clone(&fill.from.store);
-                blocking(move || store.note_ahead(ahead)).await.map(|()| counts)
-            }
-            Err(error) => Err(error),
-        };
-        let counts = match stored {
+        let counts = match fill.commit(ahead, shown).await {
             Ok(counts) => counts,
-            Err(error) => return self.note_unstored(plan, &error),
+            Err(error) => {
+                self.note_unstored(plan, &error);
+                return false;
+            }
         };
+        let store = Arc::clone(&fill.from.store);
+        if let Err(error) = blocking(move || store.note_ahead(ahead)).await {
+            self.note(plan, &error);
+        }
+        self.compare_counts(&fill, &counts, plan).await;
+        all
+    }
+
+    /// Compares the numbers of mentions that were read with the timeline.
+    async fn compare_counts(&self, fill: &Fill, counts: &[(Day, u64)], plan: &RequestPlan) {
         let (store, subject) = (Arc::clone(&fill.from.store), fill.subject.clone());
         let distrusted = blocking(move || store.distrusted(&subject)).await.ok().flatten();
         let terms = terms(&fill.from, &self.config.connection, || distrusted, self.query.begun);
@@ -229,10 +247,10 @@ impl Fill {
     fn filling(&self, ahead: TimeDelta, known_at: Option<DateTime<Utc>>) -> Arc<Filling> {
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         let start = || {
-            let Self { from, subject, days, begun, .. } = self;
+            let Self { from, subject, days, begun, erasures, .. } = self;
             let as_of = *begun + ahead;
             let as_of = known_at.map_or(as_of, |known_at| known_at.min(as_of));
-            Arc::new(Filling::start(from, subject.clone(), days, as_of))
+            Arc::new(Filling::start(from, subject.clone(), days, as_of, *erasures))
         };
         Arc::clone(filling.get_or_insert_with(start))
     }

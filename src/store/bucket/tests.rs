@@ -84,9 +84,12 @@ fn an_object_that_belongs_to_another_catalog_is_never_written() {
     let objects = Arc::new(Objects::default());
     let bucket = bucket(&objects);
     let path = Path::new("s3://b/p/catalog-id");
-    let claim = |text: &str, may_write| bucket.claim(path, text, may_write);
+    let claim = |text: &str, may_write| bucket.claim(path, text, may_write, true);
     assert_eq!(claim("one", false).expect_err("missing").kind(), io::ErrorKind::NotFound);
+    // The files of a catalog that is not new are elsewhere.
+    assert_eq!(bucket.claim(path, "one", true, false).expect_err("missing").kind(), io::ErrorKind::NotFound);
     assert_eq!(claim("one", true).expect("written"), "one");
+    assert_eq!(bucket.claim(path, "one", true, false).expect("read"), "one");
     // Even if the service ignores the condition.
     assert_eq!(claim("two", true).expect("read"), "one");
     assert_eq!(claim("one", true).expect("read"), "one");

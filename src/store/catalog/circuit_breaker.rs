@@ -1,7 +1,7 @@
 //! Circuit breaker of a catalog on a server: while the server is gone, reads fail at once instead of repeating their transactions.
 //!
 //! ```text
-//! closed ─ a transaction was repeated in vain ─▶ open, for a while ─▶ one read tries, once ─▶ closed, or open again
+//! closed ─ a transaction was repeated in vain ─▶ open, for a while ─▶ one read tries, once ─▶ closed, or open for twice as long
 //!    ▲                                                   │
 //!    └── a transaction that writes has succeeded ◀───────┘
 //! ```
@@ -10,10 +10,13 @@
 //! as the renewal of a lease: they are always tried and repeated.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::store::PAUSE;
+
+/// Time for which a circuit is open at first. A server that restarts is back soon.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Circuit of one server. Times are monotonic.
 #[derive(Debug, Default)]
@@ -24,7 +27,11 @@ pub(super) struct Breaker(Mutex<Option<Open>>);
 struct Open {
     /// Instant until which reads fail at once.
     until: Instant,
-    /// Their error.
+    /// Time for which the circuit is open, which each try in vain doubles, up to [`PAUSE`].
+    pause: Duration,
+    /// Set while a read tries.
+    tries: bool,
+    /// The error of the others.
     error: Error,
 }
 
@@ -45,10 +52,10 @@ impl Breaker {
     pub(super) fn admit(&self, now: Instant) -> Result<Try> {
         match &mut *self.open() {
             None => Ok(Try::Repeatedly),
-            Some(Open { until, error }) if now < *until => Err(error.clone()),
-            // The others wait for its result.
-            Some(Open { until, .. }) => {
-                *until = now + PAUSE;
+            Some(Open { until, error, .. }) if now < *until => Err(error.clone()),
+            // The others wait for its result. If it has none, another one tries.
+            Some(Open { until, tries, .. }) => {
+                (*until, *tries) = (now + PAUSE, true);
                 Ok(Try::Once)
             }
         }
@@ -56,7 +63,14 @@ impl Breaker {
 
     /// Records that the server could not be reached.
     pub(super) fn failed(&self, now: Instant, error: &Error) {
-        *self.open() = Some(Open { until: now + PAUSE, error: error.clone() });
+        let mut open = self.open();
+        let pause = match open.as_ref() {
+            None => SHORTEST,
+            // It was being read when the circuit was opened, and tells nothing new.
+            Some(Open { tries: false, .. }) => return,
+            Some(Open { pause, .. }) => (*pause * 2).min(PAUSE),
+        };
+        *open = Some(Open { until: now + pause, pause, tries: false, error: error.clone() });
     }
 
     /// Records that the server has answered.
@@ -80,13 +94,30 @@ mod tests {
         assert_eq!(breaker.admit(now), Ok(Try::Repeatedly));
         let gone = Error::new(ErrorKind::Store, "the catalog cannot be reached").passing();
         breaker.failed(now, &gone);
-        let error = breaker.admit(now + PAUSE / 2).expect_err("open");
+        let error = breaker.admit(now + SHORTEST / 2).expect_err("open");
         assert!(error.may_pass() && error.to_string() == gone.to_string(), "{error}");
-        assert_eq!(breaker.admit(now + PAUSE), Ok(Try::Once), "one tries");
-        breaker.admit(now + PAUSE).expect_err("the others wait for its result");
-        breaker.failed(now + PAUSE, &gone);
-        breaker.admit(now + PAUSE * 3 / 2).expect_err("open again");
+        assert_eq!(breaker.admit(now + SHORTEST), Ok(Try::Once), "one tries");
+        breaker.admit(now + SHORTEST * 2).expect_err("the others wait for its result");
+        assert_eq!(breaker.admit(now + SHORTEST + PAUSE), Ok(Try::Once), "it has had no result");
         breaker.answered();
         assert_eq!(breaker.admit(now), Ok(Try::Repeatedly));
+    }
+
+    #[test]
+    fn each_try_in_vain_doubles_the_time_until_the_next_one() {
+        let (breaker, mut now) = (Breaker::default(), Instant::now());
+        let gone = Error::new(ErrorKind::Store, "the catalog cannot be reached").passing();
+        // Those that were reading when the server went are one failure.
+        (0..5).for_each(|_| breaker.failed(now, &gone));
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            let pause = Duration::from_secs(seconds);
+            breaker.admit(now + pause / 2).expect_err("open");
+            now += pause;
+            assert_eq!(breaker.admit(now), Ok(Try::Once), "after {seconds} s");
+            breaker.failed(now, &gone);
+        }
+        breaker.answered();
+        breaker.failed(now, &gone);
+        assert_eq!(breaker.admit(now + SHORTEST), Ok(Try::Once), "it begins anew");
     }
 }

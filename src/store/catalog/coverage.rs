@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use super::Catalog;
 use super::ducklake::{self, DELETED, Labels, Snapshot, Table, table_of, text_of};
 use super::sql::{Connection, Row, SqlResult, instant, invalid, values};
-use super::{checksums, recorded};
+use super::{checksums, erasures, recorded};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::CLOCK_SKEW;
 use crate::store::coverage::start_of;
@@ -77,6 +77,23 @@ impl Catalog {
         Ok(replaced.first().is_some_and(|done| *done))
     }
 
+    /// Replaces regions of a subject by days that were read, as [`replace`](Self::replace) does. `erasures`: their number before the
+    /// read.
+    ///
+    /// # Errors
+    /// Those of [`replace_all`](Self::replace_all), and [`ErrorKind::Store`] if mentions were erased since.
+    pub(crate) fn replace_by_read(
+        &self,
+        subject: &Subject,
+        replaced: &[i64],
+        with: &[Region],
+        deletions: Option<&Deletions>,
+        erasures: Option<i64>,
+    ) -> Result<bool> {
+        let replaced = self.replace_under(&[Change { subject, replaced, with, deletions }], false, erasures)?;
+        Ok(replaced.first().is_some_and(|done| *done))
+    }
+
     /// Replaces regions of different subjects by others in one transaction. Where the catalog has other regions of these days
     /// by now, or other deleted mentions, they stay as they are, and the result is false: the caller reads it again. A file
     /// that a new region shares with others stays. If nothing is replaced, none of the new files is added.
@@ -84,19 +101,20 @@ impl Catalog {
     /// # Errors
     /// [`ErrorKind::Store`] if the catalog cannot be written, or regions contradict their files or each other.
     pub(crate) fn replace_all(&self, changes: &[Change<'_>]) -> Result<Vec<bool>> {
-        self.replace_under(changes, false)
+        self.replace_under(changes, false, None)
     }
 
-    /// Replaces regions by the same ones in other files, as [`replace_all`](Self::replace_all) does.
+    /// Replaces regions by the same ones in other files, as [`replace_all`](Self::replace_all) does. `erasures`: their number before the
+    /// files were read.
     ///
     /// # Errors
     /// Those of [`replace_all`](Self::replace_all), and [`ErrorKind::Store`] if this process had the lease of the merging, and another
-    /// one has taken it over.
-    pub(crate) fn move_all(&self, changes: &[Change<'_>]) -> Result<Vec<bool>> {
-        self.replace_under(changes, true)
+    /// one has taken it over, or if mentions were erased since.
+    pub(crate) fn move_all(&self, changes: &[Change<'_>], erasures: i64) -> Result<Vec<bool>> {
+        self.replace_under(changes, true, Some(erasures))
     }
 
-    fn replace_under(&self, changes: &[Change<'_>], merges: bool) -> Result<Vec<bool>> {
+    fn replace_under(&self, changes: &[Change<'_>], merges: bool, erasures: Option<i64>) -> Result<Vec<bool>> {
         for change in changes {
             validate(change.with)?;
         }
@@ -110,6 +128,9 @@ impl Catalog {
         }
         self.write_settling(|transaction, deletes| {
             self.check_leases(transaction, changes, merges)?;
+            if let Some(erasures) = erasures {
+                erasures::check(transaction, erasures)?;
+            }
             let mut snapshot = Snapshot::begin(transaction, self.time_in(transaction)?)?;
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());
             let mut ids: HashMap<&str, i64> = HashMap::new();

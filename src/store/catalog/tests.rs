@@ -462,6 +462,29 @@ fn files_are_unused_after_the_grace_period_and_then_removed_with_their_versions(
     assert_eq!(catalog.check().expect("checked"), Vec::<String>::new());
 }
 
+#[test]
+fn nothing_that_was_read_before_an_erasure_is_committed_after_it() {
+    let dir = folder();
+    let catalog = open(&dir);
+    let all = subject("a", &[]);
+    let read = [region(&catalog, 10, &[2], "read")];
+    let before = catalog.erasures().expect("a number");
+    catalog.begin_erasure().expect("written");
+    let error = catalog.replace_by_read(&all, &[], &read, None, Some(before)).expect_err("read before");
+    assert!(error.may_pass() && error.to_string().contains("has erased mentions"), "{error}");
+    let after = catalog.erasures().expect("a number");
+    assert!(catalog.replace_by_read(&all, &[], &read, None, Some(after)).expect("written"));
+    // Neither is what was copied from other files.
+    catalog.begin_erasure().expect("written");
+    let (replaced, copied) = (ids(&catalog, "a"), [region(&catalog, 10, &[2], "copied")]);
+    let change = Change { subject: &all, replaced: &replaced, with: &copied, deletions: None };
+    catalog.move_all(&[change], after).expect_err("copied before");
+    let known = catalog.known_files().expect("files");
+    assert_eq!(known, [format!("mentions/{}", read[0].file().expect("a file").path)].into());
+    let now = catalog.erasures().expect("a number");
+    assert_eq!(catalog.move_all(&[change], now).expect("written"), [true]);
+}
+
 /// A file that is complete, but not part of the store yet, looks like one that a process has left behind.
 #[test]
 fn a_commit_names_no_file_that_was_removed_as_unknown() {
