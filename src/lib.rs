@@ -49,6 +49,7 @@ mod boxed_future;
 #[cfg(test)]
 mod cases;
 mod catalog;
+mod circuit_breaker;
 #[doc(hidden)]
 pub mod client;
 #[doc(hidden)]
