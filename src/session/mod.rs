@@ -136,7 +136,9 @@ pub(crate) use self::time_zone::follow_time_zone;
 #[cfg(feature = "postgres")]
 pub(crate) use self::time_zone::time_zone;
 #[cfg(feature = "host")]
-pub(crate) use self::writes::{READ_ONLY, not_supported, refuse_inner, refuse_statement, refuse_table, refused};
+pub(crate) use self::writes::{
+    READ_ONLY, not_supported, refuse_drop, refuse_inner, refuse_statement, refuse_table, refused,
+};
 #[cfg(feature = "shell")]
 pub(crate) use self::writes::{refuse_changes, refuse_writes};
 use crate::catalog::{CATALOG, SCHEMA, catalog, is_catalog_of};
