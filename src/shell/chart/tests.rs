@@ -2,7 +2,10 @@ use std::sync::Arc;
 
 use arrow::array::{Date32Array, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::{Field, Schema};
+use console::{measure_text_width, style};
 
+use super::numbers::tick_labels;
+use super::terminal::{COLORS, SENTIMENT_COLORS, painted};
 use super::*;
 
 fn drawing(columns: Vec<(&str, ArrayRef)>) -> Result<Drawing, String> {
