@@ -49,6 +49,7 @@ mod boxed_future;
 #[cfg(test)]
 mod cases;
 mod catalog;
+mod circuit_breaker;
 #[doc(hidden)]
 pub mod client;
 #[doc(hidden)]
@@ -249,8 +250,8 @@ mod tests {
         .await;
     }
 
-    /// A plan of stored days is divided once for its estimates, and once when it runs, whatever asks for its division. A run reads the
-    /// catalog on threads for such work.
+    /// Stored days are divided once for EXPLAIN, and once for a query, whether its plan is admitted, estimated or run. Except by
+    /// EXPLAIN, which the engine writes, the catalog is read on threads for such work.
     #[cfg(all(feature = "store", feature = "simulator"))]
     #[tokio::test]
     async fn stored_days_are_divided_once() {
@@ -274,16 +275,21 @@ mod tests {
                 "SELECT id FROM mentions WHERE aid = '{aid}' AND published_at >= TIMESTAMP '2026-05-01T00:00:00Z' \
                  AND published_at < TIMESTAMP '2026-05-{until}T00:00:00Z'"
             );
-            let plan = context.sql(&sql).await.expect("a plan").create_physical_plan().await.expect("operators");
-            plan_cost(&plan);
             let store = connection.store().expect("a store");
-            let (planned, before) = (exec::decisions(store), service.requests());
+            let (earlier, before) = (exec::decisions(store).len(), service.requests());
+            let decided = || exec::decisions(store).split_off(earlier);
+            let explained = context.sql(&format!("EXPLAIN {sql}")).await.expect("a plan");
+            explained.collect().await.expect("lines");
+            assert_eq!(decided().len(), 1, "EXPLAIN: {sql}");
+            let plan = context.sql(&sql).await.expect("a plan").create_physical_plan().await.expect("operators");
+            let admitted = decided();
+            assert_eq!(admitted.len(), 2, "its admission: {sql}");
+            assert_ne!(admitted.last(), Some(&std::thread::current().id()), "a thread of the runtime: {sql}");
             plan_cost(&plan);
-            assert_eq!(exec::decisions(store), planned, "its cost again: {sql}");
+            plan_cost(&plan);
+            assert_eq!(decided(), admitted, "its cost, twice: {sql}");
             datafusion::physical_plan::collect(plan, context.task_ctx()).await.expect("rows");
-            let run = exec::decisions(store).split_off(planned.len());
-            assert_eq!(run.len(), 1, "its run: {sql}");
-            assert_ne!(run, [std::thread::current().id()], "a thread of the runtime: {sql}");
+            assert_eq!(decided(), admitted, "its run: {sql}");
             assert_eq!(service.requests() > before, requests, "{sql}");
         }
     }

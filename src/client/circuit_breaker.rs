@@ -3,8 +3,8 @@
 //! There is one circuit for each API key and question: the endpoint, the saved search, the filters, and whether mentions are
 //! requested. It is closed until several calls in a row have failed, retries included. Then it is open for a while, during
 //! which such calls fail at once; after that, one call may try. If one question fails, such as an aid that no server
-//! accepts, all others can still be sent, and no user sees the errors of another. [`State`] is the policy, pure, with the
-//! time passed in; all clients of the process that use the same key share one [`Breaker`].
+//! accepts, all others can still be sent, and no user sees the errors of another. All clients of the process that use the same
+//! key share one [`Breaker`].
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,15 +13,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::circuit_breaker::{Admission, CircuitBreaker, Policy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::PageRequest;
 
-/// Consecutive failed calls, retries included, that open a circuit.
-const FAILURES: u32 = 3;
-/// Time for which a circuit is open at first; it doubles with each further failure.
-const FIRST: Duration = Duration::from_secs(5);
-/// Longest time for which a circuit is open.
-const LONGEST: Duration = Duration::from_secs(60);
+/// Policy of a circuit. A failed call has been repeated in vain.
+static POLICY: Policy =
+    Policy { failures: 3, first: Duration::from_secs(5), longest: Duration::from_secs(60), trial: None };
 /// Failing questions remembered; beyond that, those with no open circuit are forgotten.
 const QUESTIONS: usize = 1_000;
 
@@ -37,46 +35,9 @@ pub(super) fn circuit(request: &PageRequest) -> Circuit {
     Circuit(hasher.finish())
 }
 
-/// Policy of one circuit. Times are monotonic.
-#[derive(Debug, Default)]
-struct State {
-    failures: u32,
-    /// Instant until which calls fail at once, and the length of that period.
-    open: Option<(Instant, Duration)>,
-    /// Set while a trial call is in flight.
-    trying: bool,
-}
-
-impl State {
-    /// Returns `None` if a call may be made, otherwise how long to wait.
-    fn admit(&mut self, now: Instant) -> Option<Duration> {
-        let (until, length) = self.open?;
-        if now < until {
-            return Some(until - now);
-        }
-        // This call is the trial; the others wait for its result.
-        self.open = Some((now + length, length));
-        self.trying = true;
-        None
-    }
-
-    fn failed(&mut self, now: Instant) {
-        let tried = std::mem::take(&mut self.trying);
-        // Calls that were in flight when the circuit opened add no information.
-        if !tried && self.open.is_some_and(|(until, _)| now < until) {
-            return;
-        }
-        self.failures += 1;
-        if self.failures >= FAILURES {
-            let length = self.open.map_or(FIRST, |(_, length)| (length * 2).min(LONGEST));
-            self.open = Some((now + length, length));
-        }
-    }
-}
-
 /// Circuits of one API key, shared by all clients that use it.
 #[derive(Debug, Default)]
-pub(super) struct Breaker(Mutex<HashMap<Circuit, State>>);
+pub(super) struct Breaker(Mutex<HashMap<Circuit, CircuitBreaker>>);
 
 impl Breaker {
     /// Returns the breaker of the key with this digest.
@@ -97,31 +58,31 @@ impl Breaker {
     /// # Errors
     /// [`ErrorKind::Unavailable`] while the circuit is open.
     pub(super) fn admit(&self, circuit: Circuit) -> Result<()> {
-        let mut states = self.states();
-        let Some(state) = states.get_mut(&circuit) else { return Ok(()) };
-        let Some(wait) = state.admit(Instant::now()) else { return Ok(()) };
-        let message = format!("circuit breaker open: the last {} calls like this one failed", state.failures);
+        let mut circuits = self.circuits();
+        let Some(breaker) = circuits.get_mut(&circuit) else { return Ok(()) };
+        let Admission::Open(wait) = breaker.admit(Instant::now().into_std()) else { return Ok(()) };
+        let message = format!("circuit breaker open: the last {} calls like this one failed", breaker.failures());
         Err(Error::new(ErrorKind::Unavailable, message)
             .advice(format!("next attempt in {} s", wait.as_secs_f64().ceil())))
     }
 
     /// Records a call that got a response: a success, or a rejection caused by the question itself.
     pub(super) fn succeeded(&self, circuit: Circuit) {
-        self.states().remove(&circuit);
+        self.circuits().remove(&circuit);
     }
 
     /// Records a call that was given up.
     pub(super) fn failed(&self, circuit: Circuit) {
-        let (now, mut states) = (Instant::now(), self.states());
-        if states.len() >= QUESTIONS {
-            states.retain(|_, state| state.open.is_some_and(|(until, _)| now < until));
+        let (now, mut circuits) = (Instant::now().into_std(), self.circuits());
+        if circuits.len() >= QUESTIONS {
+            circuits.retain(|_, breaker| breaker.is_open(now));
         }
-        if states.len() < QUESTIONS || states.contains_key(&circuit) {
-            states.entry(circuit).or_default().failed(now);
+        if circuits.len() < QUESTIONS || circuits.contains_key(&circuit) {
+            circuits.entry(circuit).or_insert_with(|| CircuitBreaker::new(&POLICY)).failed(now);
         }
     }
 
-    fn states(&self) -> MutexGuard<'_, HashMap<Circuit, State>> {
+    fn circuits(&self) -> MutexGuard<'_, HashMap<Circuit, CircuitBreaker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,26 +92,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_after_failures_tries_once_and_closes_when_all_is_well() {
-        let now = Instant::now();
-        let later = |seconds| now + Duration::from_secs(seconds);
-        let mut state = State::default();
-        (1..FAILURES).for_each(|_| state.failed(now));
-        assert_eq!(state.admit(now), None);
-        state.failed(now);
-        state.failed(now);
-        assert_eq!(state.admit(later(1)), Some(Duration::from_secs(4)), "calls that were in flight change nothing");
-        assert_eq!(state.admit(later(5)), None, "one may try");
-        assert_eq!(state.admit(later(6)), Some(Duration::from_secs(4)), "the others wait");
-        state.failed(later(6));
-        assert_eq!(state.admit(later(7)), Some(Duration::from_secs(9)), "twice as long");
-        assert_eq!(state.admit(later(16)), None);
-    }
-
-    #[test]
     fn a_question_that_fails_keeps_nobody_from_asking_another() {
         let (breaker, bad, good) = (Breaker::default(), Circuit(1), Circuit(2));
-        (0..FAILURES).for_each(|_| breaker.failed(bad));
+        (0..POLICY.failures).for_each(|_| breaker.failed(bad));
         let error = breaker.admit(bad).expect_err("open");
         assert!(
             error.to_string().contains("circuit breaker open") && error.to_string().contains("next attempt in 5 s")
@@ -164,6 +108,6 @@ mod tests {
     fn many_failing_questions_take_bounded_memory() {
         let breaker = Breaker::default();
         (0..10_000).for_each(|number| breaker.failed(Circuit(number)));
-        assert!(breaker.states().len() <= QUESTIONS);
+        assert!(breaker.circuits().len() <= QUESTIONS);
     }
 }

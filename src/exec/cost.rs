@@ -1,30 +1,30 @@
 //! Cost of a scan, as far as it can be known before its first request.
 
+mod expected;
+mod planned;
+mod run_cost;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateOutputMode};
-use datafusion::physical_plan::execution_plan::CardinalityEffect;
-use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 
+pub(crate) use self::expected::ExpectedRequests;
+use self::planned::{Planned, scans_of};
+use self::run_cost::{RunCost, run_cost};
 use super::FetchExec;
 use super::prune::possible;
-use super::requests::has_unlisted_filters;
 use super::scan_config::{Mode, ScanConfig, Slice};
 #[cfg(feature = "store")]
-use super::stored::{self, ExpectedUse};
+use super::stored;
 use crate::client::Narrower;
 use crate::connection::{Connection, LastList};
-use crate::numbers::counted;
+#[cfg(feature = "distributed")]
 use crate::profile::TableKind;
-use crate::pushdown::{Aids, SummaryRows};
+use crate::pushdown::Aids;
 use crate::request::{RequestKey, RequestPlan};
 
 /// Estimated cost of a scan.
@@ -146,27 +146,6 @@ pub fn plan_cost(plan: &Arc<dyn ExecutionPlan>) -> PlanCost {
     PlanCost { scans, at_least, exact, by_last_list, likely, likely_as_of, totals }
 }
 
-/// Expected number of requests: what is certain if the last list still holds, and what is likely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ExpectedRequests {
-    /// Minimum number of requests.
-    pub(crate) at_least: u64,
-    /// Set if `at_least` is also the maximum.
-    pub(crate) exact: bool,
-    /// Maximum number, if it is known and larger.
-    pub(crate) at_most: Option<u64>,
-    /// Probable number, if it is known and larger.
-    pub(crate) likely: Option<u64>,
-    /// Number of saved searches of the last list, if the numbers rest on it.
-    pub(crate) searches: Option<u64>,
-    /// The time of that list, if an earlier process has requested it.
-    pub(crate) listed_at: Option<DateTime<Utc>>,
-    /// The time of the oldest known number of mentions, if an earlier process has read it.
-    pub(crate) counted_at: Option<DateTime<Utc>>,
-    /// The windows of known size, if the number rests on them.
-    pub(crate) totals: KnownTotals,
-}
-
 impl PlanCost {
     /// The expected number of requests of the plan.
     pub(crate) fn expected(&self) -> ExpectedRequests {
@@ -202,80 +181,6 @@ impl Cost {
     }
 }
 
-impl ExpectedRequests {
-    /// A number of requests that rests on nothing but the plan.
-    pub(crate) fn certain(at_least: u64, exact: bool) -> Self {
-        let (at_most, likely, searches) = (None, None, None);
-        let totals = KnownTotals::default();
-        Self { at_least, exact, at_most, likely, searches, listed_at: None, counted_at: None, totals }
-    }
-
-    fn of(at_least: u64, exact: bool, by_list: Option<&ByLastList>, likely: Likely) -> Self {
-        let by_list = by_list.filter(|by_list| by_list.at_least >= at_least);
-        let known = by_list.map_or(Self::certain(at_least, exact), |by_list| Self {
-            searches: Some(by_list.searches),
-            listed_at: by_list.earlier,
-            ..Self::certain(by_list.at_least, by_list.exact)
-        });
-        let Likely { requests: likely, as_of: counted_at, totals } = likely;
-        match likely {
-            _ if known.exact => known,
-            Some(likely) if likely <= known.at_least => known,
-            _ => Self { likely, counted_at, totals, ..known },
-        }
-    }
-
-    /// The same without what it rests on.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn alone(self) -> Self {
-        Self { likely: self.likely, ..Self::certain(self.at_least, self.exact) }
-    }
-
-    /// True if the number rests on more than the plan.
-    pub(crate) fn rests_on_more(&self) -> bool {
-        self.likely.is_some() || self.searches.is_some()
-    }
-}
-
-/// As in `28`, `at least 3`, `at most 3`, `2 to 5`, `at least 13, likely about 40 (12 saved searches in the last list)`, or, if an
-/// earlier process has read what the number rests on, `(12 saved searches in the list of 2026-07-01 12:00, totals of 2026-07-01 12:00)`.
-/// If only some windows are known, `likely about 40 if the other windows are similar (…, totals of 8 of 12 windows)`.
-impl fmt::Display for ExpectedRequests {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at_least, exact, at_most, likely, searches, listed_at, counted_at, totals } = self;
-        match at_most {
-            Some(most) if *at_least <= 1 => write!(f, "at most {most}")?,
-            Some(most) => write!(f, "{at_least} to {most}")?,
-            None => write!(f, "{}{at_least}", if *exact { "" } else { "at least " })?,
-        }
-        if let Some(likely) = likely {
-            let others = if totals.are_partial() { " if the other windows are similar" } else { "" };
-            write!(f, ", likely about {likely}{others}")?;
-        }
-        let list = named_list(*listed_at);
-        let list = searches.map(|searches| format!("{} in the {list}", counted(searches, "saved search")));
-        let counted_at = counted_at.map(|at| at.format(MINUTE));
-        let totals = match (totals.are_partial(), counted_at) {
-            (true, Some(at)) => Some(format!("totals of {} of {} windows as of {at}", totals.known, totals.windows)),
-            (true, None) => Some(format!("totals of {} of {} windows", totals.known, totals.windows)),
-            (false, at) => at.map(|at| format!("totals of {at}")),
-        };
-        match (list, totals) {
-            (Some(list), Some(totals)) => write!(f, " ({list}, {totals})"),
-            (Some(one), None) | (None, Some(one)) => write!(f, " ({one})"),
-            (None, None) => Ok(()),
-        }
-    }
-}
-
-/// Format of the times of what an estimate rests on.
-const MINUTE: &str = "%Y-%m-%d %H:%M";
-
-/// The last list, or the one of an earlier process by its time.
-fn named_list(earlier: Option<DateTime<Utc>>) -> String {
-    earlier.map_or_else(|| "last list".to_owned(), |at| format!("list of {}", at.format(MINUTE)))
-}
-
 /// Returns the minimum number of requests of a plan, without estimating each scan according to the last list.
 pub(crate) fn least_requests(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     total(&scans_of(plan)).at_least
@@ -307,18 +212,6 @@ pub(crate) fn reads_all(plan: &Arc<dyn ExecutionPlan>, mentions: bool) -> bool {
 pub(super) fn likely_scans(plan: &Arc<dyn ExecutionPlan>) -> impl Iterator<Item = (&FetchExec, bool)> {
     let likely = |planned: &Planned<'_>| planned.certain || (planned.whole && planned.joins_list);
     scans_of(plan).into_iter().filter(likely).map(|planned| (planned.scan, planned.joins_list))
-}
-
-/// A scan of a plan.
-#[derive(Clone, Copy)]
-struct Planned<'p> {
-    scan: &'p FetchExec,
-    /// Set if the plan is certain to start it.
-    certain: bool,
-    /// Set if it reads it completely once it has started it: a join may never start its other side.
-    whole: bool,
-    /// Set if a join selects its saved searches by all rows of the list.
-    joins_list: bool,
 }
 
 /// The processes whose knowledge an estimate uses.
@@ -480,88 +373,6 @@ fn likely_of(scans: &[Planned<'_>]) -> Option<Likely> {
     Some(Likely { requests: are_known.then(|| all.requests(false)), as_of, totals })
 }
 
-fn scans_of(plan: &Arc<dyn ExecutionPlan>) -> Vec<Planned<'_>> {
-    let mut scans = Vec::new();
-    collect(plan, Within { certain: true, whole: true, joins_list: false }, &mut scans);
-    scans
-}
-
-/// Use of a part of a plan by the operators above it; see [`Planned`].
-#[derive(Clone, Copy)]
-struct Within {
-    certain: bool,
-    whole: bool,
-    joins_list: bool,
-}
-
-/// Collects the scans of a plan. Scans that the plan may end early, or never start, have no certain cost.
-fn collect<'p>(plan: &'p Arc<dyn ExecutionPlan>, within: Within, scans: &mut Vec<Planned<'p>>) {
-    let Within { certain, whole, joins_list } = within;
-    if let Some(scan) = plan.downcast_ref::<FetchExec>() {
-        scans.push(Planned { scan, certain, whole, joins_list });
-        return;
-    }
-    // A sort starts all scans below it, even if it has a limit; if it ends early, they are read on demand.
-    let limited = plan.fetch().is_some() && !limits_as_its_scan(plan) && !reads_all_first(plan);
-    let recursive = plan.downcast_ref::<RecursiveQueryExec>().is_some();
-    let joins = plan.name().contains("Join");
-    let children = plan.children();
-    let beside_list = |at: usize| joins && children.iter().enumerate().any(|(of, child)| of != at && is_list(child));
-    for (at, &child) in children.iter().enumerate() {
-        // A join whose first side is empty never reads the other, unless it returns that one's rows.
-        let starts = certain && !limited && (at == 0 || !(joins || recursive) || keeps_second_side(plan));
-        let within = Within {
-            certain: starts,
-            whole: whole && !limited && (at == 0 || !recursive),
-            joins_list: joins_list || beside_list(at),
-        };
-        collect(child, within, scans);
-    }
-}
-
-/// True for all rows of the list of saved searches.
-fn is_list(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    match (plan.downcast_ref::<FetchExec>(), plan.children().as_slice()) {
-        (Some(scan), _) => {
-            let ScanConfig { spec, predicate, mode, late, .. } = scan.config.as_ref();
-            spec.kind == TableKind::List && predicate.is_none() && mode.slice() == Slice::ALL && late.is_empty()
-        }
-        // Such as a projection. A filter or an aggregate may leave fewer saved searches.
-        (None, [input]) => matches!(plan.cardinality_effect(), CardinalityEffect::Equal) && is_list(input),
-        (None, _) => false,
-    }
-}
-
-/// True for an operator that returns no row before it has read all rows of its scan, so that a limit makes it read no fewer.
-fn reads_all_first(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    // Partial aggregates may return rows early, and so may those of sorted input or with a limit.
-    let aggregates = |aggregate: &AggregateExec| {
-        aggregate.mode().output_mode() == AggregateOutputMode::Final
-            && *aggregate.input_order_mode() == InputOrderMode::Linear
-            && aggregate.limit_options().is_none()
-    };
-    plan.downcast_ref::<SortExec>().is_some()
-        || plan.downcast_ref::<AggregateExec>().is_some_and(aggregates)
-        || matches!(plan.children().as_slice(), [input] if reads_all_first(input))
-}
-
-/// True for a join that returns rows of its second side even if its first one is empty.
-fn keeps_second_side(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let join = plan.downcast_ref::<HashJoinExec>();
-    join.is_some_and(|join| !join.join_type().empty_build_side_produces_empty_result())
-}
-
-/// True for a limit of as many rows, those before its offset included, as the scan below it returns at most.
-fn limits_as_its_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() else { return false };
-    let mut input = limit.input();
-    while let Some(projection) = input.downcast_ref::<ProjectionExec>() {
-        input = projection.input();
-    }
-    let rows = limit.fetch().map(|fetch| fetch.saturating_add(limit.skip()));
-    input.downcast_ref::<FetchExec>().is_some_and(|scan| rows.is_some() && scan.config.mode.slice().fetch == rows)
-}
-
 impl FetchExec {
     /// Estimated cost of the scan.
     pub(crate) fn cost(&self) -> &Cost {
@@ -621,7 +432,7 @@ impl FetchExec {
             None => {
                 let LastList { aids, earlier } = self.last_listed()?;
                 let stored = self.requests.stored_of(&self.config, &aids)?;
-                Some(format!("{stored}, according to the {}", named_list(earlier)))
+                Some(format!("{stored}, according to the {}", expected::named_list(earlier)))
             }
         }
     }
@@ -830,195 +641,5 @@ impl FetchExec {
             return stored.timelines;
         }
         self.requests.shared_of(&self.config, &aids)
-    }
-}
-
-impl Cost {
-    /// Estimates the cost of a scan that sends this request for each of its windows.
-    pub(super) fn of(config: &ScanConfig, sent: &RequestPlan, windows: u64) -> Self {
-        let ScanConfig { plan, late, spec, mode, .. } = config;
-        let default = if config.default_window().is_some() { " (default window)" } else { "" };
-        // A join or a subquery may leave no saved search, or no time range, to request.
-        let certain = late.is_empty() && plan.unbounded().is_none();
-        let searches = match &plan.aids {
-            Aids::Given(aids) => Some(aids.len() as u64),
-            Aids::NotNeeded | Aids::Listed => None,
-        };
-        let RunCost { at_least, exact, requests } = run_cost(config, searches, windows);
-        let at_most = match (mode, searches, mode.slice().fetch, plan.template.pages) {
-            (Mode::Unordered(_) | Mode::Ordered { .. }, Some(1), Some(fetch), Some(pages))
-                if certain && plan.exact && windows == 1 =>
-            {
-                Some(most_pages(fetch as u64, pages.size))
-            }
-            _ => None,
-        };
-        let in_turn = mode.slice().fetch.is_some() && mode.order().is_none();
-        Self {
-            table: Arc::clone(&spec.name),
-            sent: format!("{sent}{default}"),
-            requests,
-            at_least: if certain { at_least } else { 0 },
-            exact: exact && certain,
-            at_most,
-            in_turn,
-            lists: matches!(plan.aids, Aids::Listed | Aids::NotNeeded),
-            by_last_list: None,
-            likely: None,
-            likely_as_of: None,
-            totals: KnownTotals::default(),
-        }
-    }
-}
-
-#[cfg(feature = "store")]
-impl Cost {
-    /// Returns the cost of a scan that takes mentions from the store.
-    pub(super) fn with_store(self, stored: &ExpectedUse) -> Self {
-        let Self { requests, at_least, exact, .. } = self;
-        let RunCost { at_least, exact, requests } = RunCost { at_least, exact, requests }.with_store(stored);
-        Self { requests, at_least, exact, at_most: None, ..self }
-    }
-
-    /// Returns the cost of a scan of responses of which this many are stored.
-    pub(super) fn without_stored(self, stored: u64) -> Self {
-        let Self { requests, at_least, exact, .. } = self;
-        let RunCost { at_least, exact, requests } = RunCost { at_least, exact, requests }.without_stored(stored);
-        Self { requests, at_least, exact, ..self }
-    }
-}
-
-#[cfg(feature = "store")]
-impl RunCost {
-    fn with_store(self, stored: &ExpectedUse) -> Self {
-        let ExpectedUse { days, at_least, .. } = *stored;
-        if days == 0 && at_least > 0 {
-            return self;
-        }
-        let requests = if at_least == 0 { "0".to_owned() } else { format!("{at_least} or more") };
-        Self { requests, at_least, exact: at_least == 0 }
-    }
-
-    fn without_stored(self, stored: u64) -> Self {
-        if stored == 0 {
-            return self;
-        }
-        let at_least = self.at_least.saturating_sub(stored);
-        let requests = if self.exact { at_least.to_string() } else { format!("{at_least} or more") };
-        Self { requests, at_least, exact: self.exact }
-    }
-}
-
-/// Requests of a scan that runs.
-struct RunCost {
-    at_least: u64,
-    exact: bool,
-    requests: String,
-}
-
-/// Computes the requests for this number of saved searches; `None` if it is known only once the list has been requested.
-fn run_cost(config: &ScanConfig, searches: Option<u64>, windows: u64) -> RunCost {
-    let ScanConfig { plan, mode, late, .. } = config;
-    let cost = |at_least, exact, requests: String| RunCost { at_least, exact, requests };
-    if plan.aids == Aids::NotNeeded {
-        return cost(0, true, "1".into());
-    }
-    let list = if searches.is_none() { "1 + " } else { "" };
-    if !late.bounds.is_empty() {
-        return cost(0, false, format!("{list}depends on the time range set by a subquery"));
-    }
-    let slice = mode.slice();
-    let Some(size) = plan.template.pages.map(|pages| pages.size) else {
-        return match searches {
-            Some(searches) if slice.fetch.is_some() && searches * windows > 1 => {
-                cost(1, false, format!("1 to {}", searches * windows))
-            }
-            Some(searches) => cost(searches * windows, true, (searches * windows).to_string()),
-            None => cost(0, false, format!("1 + {windows} per saved search")),
-        };
-    };
-    match mode {
-        Mode::Summary(summary) => {
-            // Without mentions beside the overview, a page of them shows what a filter means.
-            let apart = !summary.with_mentions && !plan.template.filters.is_empty();
-            let unlisted = has_unlisted_filters(config) || apart;
-            of_summary(&summary.rows, plan.exact, unlisted, searches, windows, size)
-        }
-        Mode::Unordered(_) | Mode::Ordered { .. } => of_mentions(mode, plan.exact, searches, windows, size),
-    }
-}
-
-fn of_summary(
-    rows: &SummaryRows,
-    exact: bool,
-    unlisted: bool,
-    searches: Option<u64>,
-    windows: u64,
-    size: u64,
-) -> RunCost {
-    let cost = |at_least, exact, requests: String| RunCost { at_least, exact, requests };
-    if let SummaryRows::Firsts(orders) = rows
-        && orders.len() > 1
-    {
-        let (one, all) = (windows, windows * orders.len() as u64);
-        return match searches {
-            Some(searches) => cost(searches * one, false, format!("{} to {}", searches * one, searches * all)),
-            None => cost(0, false, format!("1 + {one} to {all} per saved search")),
-        };
-    }
-    // If its counts do not add up, the mentions are read.
-    let list = matches!(rows, SummaryRows::List(_));
-    let certain = !list && !unlisted;
-    let further = further_rows(size);
-    let per_list = match list {
-        true => format!(", or 1 per {further} mentions if the list omits some"),
-        false => format!(", or 1 per {further} mentions if there are more"),
-    };
-    let more = match (exact, certain) {
-        (true, true) => "",
-        (true, false) => &per_list,
-        (false, _) => " or more",
-    };
-    match searches {
-        Some(searches) => cost(searches * windows, exact && certain, format!("{}{more}", searches * windows)),
-        None => cost(0, false, format!("1 + {windows} per saved search{more}")),
-    }
-}
-
-/// Rows of a page that were not on the page before: two pages share one.
-fn further_rows(size: u64) -> u64 {
-    size.saturating_sub(1).max(1)
-}
-
-/// Number of pages that this many rows take if further ones follow. Such a reader does not know the end of the window, and its pages
-/// share two rows.
-fn most_pages(rows: u64, size: u64) -> u64 {
-    1 + rows.saturating_sub(size).div_ceil(size.saturating_sub(2).max(1))
-}
-
-fn of_mentions(mode: &Mode, exact: bool, searches: Option<u64>, windows: u64, size: u64) -> RunCost {
-    let cost = |at_least, exact, requests: String| RunCost { at_least, exact, requests };
-    let Slice { skip, fetch } = mode.slice();
-    let ordered = mode.order().is_some();
-    let list = if searches.is_none() { "1 + " } else { "" };
-    let per_page = format!(", 1 per {} mentions", further_rows(size));
-    match (searches, fetch) {
-        (Some(0), _) | (_, Some(0)) => cost(0, true, "0".into()),
-        (Some(1), Some(fetch)) if exact && windows == 1 => {
-            let pages = most_pages(fetch as u64, size);
-            cost(1, pages == 1, if pages == 1 { "1".to_owned() } else { format!("at most {pages}") })
-        }
-        // In a sort order, the first rows of each saved search are requested.
-        (Some(searches), Some(_)) if ordered => cost(searches, false, format!("{searches} or more")),
-        (None, Some(_)) if ordered => cost(0, false, format!("{list}1 or more per saved search")),
-        // Otherwise they are read one after another until the limit is reached.
-        (_, Some(_)) => cost(u64::from(searches.is_some()), false, format!("{list}1 or more")),
-        (Some(searches), None) => {
-            // In a sort order that is read on demand, the first window may be enough.
-            let least = if mode.wanted().is_some() { searches } else { searches * windows };
-            let less = if skip > 0 { format!(" after the first {skip}") } else { String::new() };
-            cost(least, false, format!("{least} or more{per_page}{less}"))
-        }
-        (None, None) => cost(0, false, format!("{list}{windows} or more per saved search{per_page}")),
     }
 }

@@ -11,6 +11,7 @@
 //! order that it declares, or an error. Dropping its stream cancels the requests.
 
 mod answer;
+mod aside;
 mod buckets;
 mod combined_filters;
 mod contradicted_filters;
@@ -46,6 +47,7 @@ mod value_lists;
 #[cfg(any(feature = "host", feature = "wording"))]
 mod windows_read;
 
+pub(crate) use aside::aside;
 #[cfg(feature = "wording")]
 pub(crate) use cost::ExpectedRequests;
 #[cfg(feature = "distributed")]

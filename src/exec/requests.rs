@@ -27,7 +27,7 @@ pub(super) struct Requests {
     page: Option<u64>,
     /// Computed on first use: optimizer rules copy scans, and most copies are never asked.
     expected: OnceLock<Expected>,
-    /// Divisions between the store and the service, for estimates.
+    /// Divisions between the store and the service: those of EXPLAIN and estimates, which a run takes over.
     #[cfg(feature = "store")]
     pub(super) divisions: Divisions,
 }

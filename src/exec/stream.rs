@@ -164,6 +164,8 @@ impl Starting {
         let scan = Scan::new(Arc::clone(&query.budget), settings.concurrency).with_memory(memory);
         let scan = scan.with_verdicts(Arc::clone(&counters.verdicts)).with_requests(counters.requests.clone());
         let scan = Arc::new(scan.within(within, &config.spec.name));
+        #[cfg(feature = "store")]
+        let divisions = Divisions::of_run(&requests, query.begun);
         Ok(Arc::new(Driver {
             config,
             requests,
@@ -171,7 +173,7 @@ impl Starting {
             scan,
             counters,
             #[cfg(feature = "store")]
-            divisions: Divisions::as_of(query.begun),
+            divisions,
             query,
             settings,
             #[cfg(feature = "store")]

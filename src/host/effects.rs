@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, DropTable, DropView, LogicalPlan};
+use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use futures::TryStreamExt;
 use tokio::time::{Instant, timeout_at};
 
@@ -19,7 +19,7 @@ use crate::catalog::refuse_served;
 use crate::client::QuerySpan;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{spent, start};
-use crate::session::{bytes_of_plan, defaults, follow_time_zone, refuse_table};
+use crate::session::{bytes_of_plan, defaults, follow_time_zone, refuse_drop, refuse_table};
 
 /// Runs a statement that changes the session, with its set of parameters if it takes any.
 ///
@@ -88,13 +88,7 @@ async fn apply(session: &Session, plan: LogicalPlan, metrics: &Metrics, most: u6
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = plan {
         return create(session, table, metrics, most).await;
     }
-    // The engine would say that there is no such table: it drops tables of the session only.
-    if let LogicalPlan::Ddl(
-        DdlStatement::DropTable(DropTable { name, .. }) | DdlStatement::DropView(DropView { name, .. }),
-    ) = &plan
-    {
-        refuse_table(&session.context, name.clone(), name.table()).await?;
-    }
+    refuse_drop(&plan, &session.context).await?;
     let held = match &plan {
         // The plan and the text of a view are kept as long as the session.
         LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {

@@ -8,7 +8,8 @@
 //!
 //! - `http` listens for HTTP. `listener` accepts connections, `in_service` serves them, `connection_limit` decides which stay
 //!   open, `peer` numbers them. `front` keeps a host in order, and drains the queries of a front.
-//! - `auth` verifies credentials, `scram` proofs of passwords, `logins` slows guessing down, `sessions` holds the state of each client.
+//! - `auth` verifies credentials, `scram` proofs of passwords, `logins` slows guessing down, `sessions` holds the state of each client,
+//!   and `open_sessions` their number.
 //! - `planner` plans and restricts SQL, `complexity_limits` bounds it, `type_compat` maps types to those that every client
 //!   supports.
 //! - `lanes` separates long computations, `running` is a query that runs in a lane, `account` records it until its end,
@@ -34,6 +35,7 @@ pub(crate) mod lanes;
 pub(crate) mod listener;
 mod logins;
 pub(crate) mod metrics;
+mod open_sessions;
 pub(crate) mod own_tables;
 pub(crate) mod peer;
 pub(crate) mod planner;

@@ -23,9 +23,10 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::auth::{Auth, Credentials, Principal, Rejection, anybody, key_holder};
-use super::failure::{Code, Failure, KeyOwner};
+use super::failure::{Failure, KeyOwner};
 use super::lanes::OwnLane;
 use super::metrics::Metrics;
+use super::open_sessions::{Found, OpenSessions};
 use super::own_tables::OwnTables;
 use super::peer::{Caller, Peer};
 use super::settings::Limits;
@@ -181,12 +182,13 @@ impl Session {
         Busy(Arc::clone(self))
     }
 
-    fn touch(&self) {
+    /// Counts as a use.
+    pub(super) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Returns the time since the last use; `None` while the session is in use.
-    fn idle(&self) -> Option<Duration> {
+    pub(super) fn idle(&self) -> Option<Duration> {
         let idle = self.busy.load(Ordering::Acquire) == 0;
         idle.then(|| self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed())
     }
@@ -216,15 +218,6 @@ fn digest_of(text: &str) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(text)[..SHOWN])
 }
 
-/// Key of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Found {
-    /// Digest of the session token.
-    Token([u8; 32]),
-    /// Principal name and connection.
-    Peer(Arc<str>, Option<Peer>),
-}
-
 /// All sessions of a server.
 pub(crate) struct Sessions {
     auth: Auth,
@@ -236,7 +229,7 @@ pub(crate) struct Sessions {
     shares: Shares,
     /// Random salt for principal names derived from API keys, so that they are meaningless to other processes.
     salt: [u8; 32],
-    open: Mutex<HashMap<Found, Arc<Session>>>,
+    open: Mutex<OpenSessions>,
     metrics: Arc<Metrics>,
     #[cfg(feature = "distributed")]
     workers: Option<Arc<Workers>>,
@@ -244,8 +237,6 @@ pub(crate) struct Sessions {
 
 /// Prefix of session tokens, so that an expired one is not treated as an API key and sent to the service.
 const TOKEN: &str = "sst_";
-/// Idle time below which a verified session is not evicted for another.
-const RECENT: Duration = Duration::from_secs(60);
 
 impl Sessions {
     pub(crate) fn new(
@@ -256,6 +247,7 @@ impl Sessions {
         runtime: Arc<RuntimeEnv>,
         metrics: Arc<Metrics>,
     ) -> Self {
+        let open = OpenSessions::new(&limits, matches!(auth, Auth::None));
         Self {
             auth,
             upstream,
@@ -264,7 +256,7 @@ impl Sessions {
             shares: Shares::new(limits.memory_mib, runtime),
             limits,
             salt: rand::random(),
-            open: Mutex::default(),
+            open: Mutex::new(open),
             metrics,
             #[cfg(feature = "distributed")]
             workers: None,
@@ -310,11 +302,11 @@ impl Sessions {
         };
         let token = format!("{TOKEN}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
         // Refused before it waits for others.
-        self.evicted(&self.open(), &principal.name)?;
+        self.open().check_room(&principal.name)?;
         let share = self.share(&principal).map_err(|error| self.failed(&principal, &error))?;
         let _turn = share.opening().await;
         let session = self.make(&principal)?;
-        let session = self.insert(Found::Token(Sha256::digest(&token).into()), session)?;
+        let session = self.open().add(Found::Token(Sha256::digest(&token).into()), session)?;
         if session.is_proven() {
             log_login(&principal);
         }
@@ -351,7 +343,7 @@ impl Sessions {
             return Ok(session);
         }
         let principal = self.principal(&credentials, caller).await?;
-        if let Some(session) = self.opened(&Found::Peer(Arc::clone(&principal.name), peer)) {
+        if let Some(session) = self.open().used(&Found::Peer(Arc::clone(&principal.name), peer)) {
             return Ok(session);
         }
         let share = self.share(&principal).map_err(|error| self.failed(&principal, &error))?;
@@ -365,32 +357,16 @@ impl Sessions {
     /// RESOURCE_EXHAUSTED if there are too many sessions.
     pub(crate) fn of_principal(&self, principal: &Principal, peer: Option<Peer>) -> Result<Arc<Session>, Failure> {
         let found = Found::Peer(Arc::clone(&principal.name), peer);
-        if let Some(session) = self.opened(&found) {
+        if let Some(session) = self.open().used(&found) {
             return Ok(session);
         }
         let session = self.make(principal)?;
-        let open = self.insert(found, Arc::clone(&session))?;
+        let open = self.open().add(found, Arc::clone(&session))?;
         // A call at the same time may have opened it. Without authentication, nobody logs in.
         if Arc::ptr_eq(&open, &session) && session.is_proven() && !matches!(self.auth, Auth::None) {
             log_login(principal);
         }
         Ok(open)
-    }
-
-    /// The open session, unless it has expired.
-    fn opened(&self, found: &Found) -> Option<Arc<Session>> {
-        let mut open = self.open();
-        match open.get(found) {
-            Some(session) if self.has_expired(session) => {
-                open.remove(found);
-                None
-            }
-            Some(session) => {
-                session.touch();
-                Some(Arc::clone(session))
-            }
-            None => None,
-        }
     }
 
     /// Authentication of clients.
@@ -408,10 +384,8 @@ impl Sessions {
             return Ok(None);
         }
         let found = Found::Token(Sha256::digest(token.expose_secret()).into());
-        let session = self.open().get(&found).filter(|session| !self.has_expired(session)).cloned();
-        let session = session.ok_or_else(|| self.rejected(Rejection::UnknownToken))?;
-        session.touch();
-        Ok(Some(session))
+        let session = self.open().used(&found);
+        session.map(Some).ok_or_else(|| self.rejected(Rejection::UnknownToken))
     }
 
     /// Closes a session and revokes its token.
@@ -431,13 +405,7 @@ impl Sessions {
 
     /// Closes sessions that have been idle for too long. Returns the remaining ones.
     pub(crate) fn sweep(&self) -> Vec<Arc<Session>> {
-        let mut open = self.open();
-        open.retain(|_, session| !self.has_expired(session));
-        open.values().cloned().collect()
-    }
-
-    fn has_expired(&self, session: &Session) -> bool {
-        session.idle().is_some_and(|time| time >= self.limits.session_idle())
+        self.open().sweep()
     }
 
     /// Returns the number of open sessions.
@@ -468,7 +436,7 @@ impl Sessions {
 
     /// Makes a session, if there is room for one: making it takes milliseconds of a thread that others need.
     fn make(&self, principal: &Principal) -> Result<Arc<Session>, Failure> {
-        self.evicted(&self.open(), &principal.name)?;
+        self.open().check_room(&principal.name)?;
         self.try_make(principal).map(Arc::new).map_err(|error| self.failed(principal, &error))
     }
 
@@ -547,65 +515,8 @@ impl Sessions {
         })
     }
 
-    fn insert(&self, found: Found, session: Arc<Session>) -> Result<Arc<Session>, Failure> {
-        let mut open = self.open();
-        for evicted in self.evicted(&open, &session.principal.name)? {
-            open.remove(&evicted);
-        }
-        // The first two calls of a connection may arrive concurrently.
-        Ok(Arc::clone(open.entry(found).or_insert(session)))
-    }
-
-    /// Sessions that make room for one of a newcomer: at the limit of all sessions, and at that of a principal.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED if there are none.
-    fn evicted(&self, open: &HashMap<Found, Arc<Session>>, newcomer: &str) -> Result<Vec<Found>, Failure> {
-        let mut evicted = Vec::new();
-        if !matches!(self.auth, Auth::None) {
-            evicted.extend(evicted_at(open, self.limits.sessions_per_principal, newcomer, Some(newcomer))?);
-        }
-        // One less is open then.
-        let most = self.limits.sessions + evicted.len();
-        evicted.extend(evicted_at(open, most, newcomer, None)?);
-        Ok(evicted)
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<Found, Arc<Session>>> {
+    fn open(&self) -> MutexGuard<'_, OpenSessions> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The session that is evicted at a limit of all sessions, or of those of a principal: one with unverified credentials first, then
-/// the one that was idle longest. Of those that were used a moment ago, one of the principal with the most sessions goes, if
-/// these are more than the newcomer has. `None` below the limit.
-fn evicted_at(
-    open: &HashMap<Found, Arc<Session>>,
-    most: usize,
-    newcomer: &str,
-    of: Option<&str>,
-) -> Result<Option<Found>, Failure> {
-    let counted = || open.iter().filter(|(_, session)| of.is_none_or(|name| *session.principal.name == *name));
-    if counted().count() < most {
-        return Ok(None);
-    }
-    let mut numbers: HashMap<&str, usize> = HashMap::new();
-    open.values().for_each(|session| *numbers.entry(&session.principal.name).or_default() += 1);
-    let number = |name: &str| numbers.get(name).copied().unwrap_or_default();
-    let own = number(newcomer) + 1;
-    let idle = counted().filter_map(|(found, session)| {
-        let (unproven, time) = (!session.is_proven(), session.idle()?);
-        let rested = unproven || time >= RECENT;
-        let number = if rested { usize::MAX } else { number(&session.principal.name) };
-        (number > own).then(|| (number, unproven, time, found.clone()))
-    });
-    match idle.max_by_key(|(number, unproven, time, _)| (*number, *unproven, *time)) {
-        Some((.., found)) => Ok(Some(found)),
-        None => {
-            let whose = of.unwrap_or("the server");
-            let line = format!("too many sessions: {whose} is limited to {most}; close some, or try again later");
-            Err(Failure::new(Code::ResourceExhausted, line))
-        }
     }
 }
 

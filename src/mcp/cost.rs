@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::text::table;
-use crate::exec::{ExpectedRequests, plan_cost};
+use crate::exec::{ExpectedRequests, aside, plan_cost};
 use crate::numbers::counted;
 use crate::wording::estimate;
 
@@ -25,12 +25,12 @@ pub(super) struct Estimate {
 
 impl Estimate {
     /// Estimates a plan without a row limit: below a limit nothing is certain to be read.
-    pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Result<Self> {
-        let cost = plan_cost(plan);
+    pub(super) async fn of(plan: &Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let (cost, rows) = aside(plan, |plan| (plan_cost(plan), estimate(plan))).await?;
         let (expected, scans) = (cost.expected(), cost.scans);
         let lists = scans.iter().any(|scan| scan.lists);
         let tables = scans.iter().map(|scan| Arc::clone(&scan.table)).collect();
-        Ok(Self { expected, lists, tables, text: table(&estimate(plan)?)? })
+        Ok(Self { expected, lists, tables, text: table(&rows?)? })
     }
 
     /// Minimum number of requests.

@@ -51,7 +51,7 @@ pub(super) async fn estimate(session: &Session, sql: &str, limits: &Limits) -> R
     let turn = session.share.planning(sql.len()).await;
     let plan = read_only(&turn, &context, sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&turn, &context, plan.clone(), sql).await?;
-    let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
+    let estimate = Estimate::of(&whole).await.map_err(|error| one_line(&error.to_string()))?;
     let mut text = estimate.told();
     text.push_str(&suggestions(&turn, &context, session, sql, &plan, &estimate, limits).await);
     Ok(text)
@@ -73,7 +73,7 @@ pub(super) async fn query(
     let turn = session.share.planning(sql.len()).await;
     let plan = read_only(&turn, &context, &sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&turn, &context, plan.clone(), &sql).await?;
-    let estimate = Estimate::of(&whole).map_err(|error| one_line(&error.to_string()))?;
+    let estimate = Estimate::of(&whole).await.map_err(|error| one_line(&error.to_string()))?;
     drop(whole);
     account.end = Some(Code::ResourceExhausted);
     if estimate.needed() > max_requests {
@@ -294,7 +294,7 @@ async fn suggestions(
     for form in forms(sql, &hints(session, plan, estimate)) {
         let Ok(plan) = read_only(turn, context, &form.sql, limits).await else { continue };
         let Ok(Runnable { plan, .. }) = runnable(turn, context, plan).await else { continue };
-        match Estimate::of(&plan) {
+        match Estimate::of(&plan).await {
             Ok(cheaper) if cheaper.is_cheaper_than(estimate) => found.push((cheaper, form)),
             _ => {}
         }

@@ -38,6 +38,7 @@
 //!            cut_days   notes on conditions in FILTER and CASE that leave one instant of a day
 //!            other_case   notes on comparisons with values that the service writes in another case
 //!            explained_defects   EXPLAIN names the defects of the engine that a statement would meet
+//!            budget_check   the requests of all scans together, refused before the first one if they are too many
 //! physical   sound_properties   hides properties that the engine derives incorrectly
 //!            offset_order       keeps the sort below an OFFSET, until sorts are planned
 //!            … engine's, with sound_statistics and filter_names around two of them …
@@ -49,7 +50,7 @@
 //!            … engine's filters from joins …
 //!            sound_pruning      hides conditions from the pruning of files that it would misread
 //!            read_once          the left side of a join by a condition, which the engine would read again if memory is short
-//!            budget_check   the requests of all scans together, refused before the first one if they are too many
+//!            budget_check   refuses scans whose time range has no beginning
 //! ```
 //!
 //! `pass_through` contains the shared code of nodes that pass rows on, in rules and in bounded sessions.
@@ -122,7 +123,7 @@ use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 use self::aggregate_filters::AggregateFilters;
 use self::aggregate_pushdown::AggregatePushdown;
 use self::applied_subqueries::AppliedSubqueries;
-use self::budget_check::BudgetCheck;
+use self::budget_check::BoundsCheck;
 use self::checked_arithmetic::CheckedArithmetic;
 use self::derived_conditions::DerivedConditions;
 #[cfg(feature = "store")]
@@ -224,7 +225,7 @@ fn add_physical(rules: &mut Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>) -
     rules.push(Arc::new(SoundPruning));
     rules.push(Arc::new(ReadOnce));
     rules.push(Arc::new(WholeInput));
-    rules.push(Arc::new(BudgetCheck));
+    rules.push(Arc::new(BoundsCheck));
     Ok(())
 }
 

@@ -102,6 +102,7 @@ impl RequireTimeBound {
                 }
                 Ok(TreeNodeRecursion::Continue)
             })?;
+            super::budget_check::announce_requests(&physical).await?;
             Ok(with_defects(plan, physical))
         })
     }

@@ -331,6 +331,22 @@ fn name_of_argument(argument: &mut FunctionArg) {
     }
 }
 
+/// The expression whose texts are compared in the order of a collation, which has to be that of their bytes.
+fn collated(expr: &SqlExpr, collation: &ObjectName) -> Result<SqlExpr, Report> {
+    if bytewise(collation) {
+        return Ok(expr.clone());
+    }
+    let line = format!("collation {collation} is not supported: texts are compared by their bytes");
+    Err(unsupported(line + ", as COLLATE \"C\" says"))
+}
+
+/// Gives a place in a text the size of an integer that the engine takes, if it is a parameter.
+fn widen_place(place: &mut SqlExpr) {
+    if typed_parameters::number_of(place).is_some() && literal_of(place).is_none() {
+        *place = cast_to(place.clone(), SqlType::BigInt(None));
+    }
+}
+
 impl Translator<'_> {
     /// Returns what stands in the place of an expression, whose parts are translated already.
     fn translate(&mut self, expr: &mut SqlExpr) -> Result<Option<SqlExpr>, Report> {
@@ -383,25 +399,14 @@ impl Translator<'_> {
             // Of a type that only the other side decides.
             SqlExpr::AnyOp { left, compare_op, right, .. } => compared(left, compare_op, right, false)?,
             SqlExpr::AllOp { left, compare_op, right } => compared(left, compare_op, right, true)?,
-            SqlExpr::Collate { expr, collation } => match bytewise(collation) {
-                true => Some(expr.as_ref().clone()),
-                false => {
-                    let line = format!("collation {collation} is not supported: texts are compared by their bytes");
-                    return Err(unsupported(line + ", as COLLATE \"C\" says"));
-                }
-            },
+            SqlExpr::Collate { expr, collation } => Some(collated(expr, collation)?),
             SqlExpr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
                 if literal_of(pattern).is_some() =>
             {
                 Some(functions::first_match(expr, pattern))
             }
-            // The engine takes an integer of one size.
             SqlExpr::Substring { substring_from, substring_for, .. } => {
-                for place in [substring_from, substring_for].into_iter().flatten() {
-                    if typed_parameters::number_of(place).is_some() && literal_of(place).is_none() {
-                        **place = cast_to(place.as_ref().clone(), SqlType::BigInt(None));
-                    }
-                }
+                [substring_from, substring_for].into_iter().flatten().for_each(|place| widen_place(place));
                 None
             }
             SqlExpr::Extract { field, expr, .. } => part_of(&field.to_string(), expr, true, field),

@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{SelectItem, SetExpr, Statement as Ast};
 
-use super::output_names::header_of;
+use super::tree::output_names::header_of;
 
 /// Headers of a result as the user typed them: `count(*)` and `1` instead of the engine's `Int64(1)`.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,59 +1,43 @@
 //! Composition root: a DataFusion session with the tables of a connection and suitable defaults.
+//!
+//! ```text
+//! text ─ tokens/, parse ─▶ syntax tree ─ tree/ ─▶ the engine ─▶ plan ─ plan/ ─▶ rules of the optimizer
+//! ```
+//!
+//! - `statement` goes this way. `tokens`, `tree` and `plan` rewrite what the engine does not read, misreads or refuses; `syntax` visits
+//!   trees, and `nodes` makes parts of them. `operators`, `float_type` and `now` are planned by the engine itself.
+//! - `planning_turn`, `plan_size`, `limited_conditions` and `bounded` limit what a statement may take, and `writes` what it may change.
+//! - `defaults` and `time_zone` are the settings of a session, `headers` the names of its results, `condition` conditions of their own,
+//!   and `suggestion` what was probably meant.
 
-mod ambiguous_names;
 #[cfg(feature = "host")]
 mod bounded;
-mod common_types;
 #[cfg(feature = "store")]
 mod condition;
 mod defaults;
-mod described;
-mod distinct_keys;
-mod exact_numbers;
 mod float_type;
-mod guarded;
 #[cfg(feature = "shell")]
 mod headers;
-mod ignored_clauses;
-mod kept_order;
-mod keyed_subqueries;
-mod lateral;
 #[cfg(feature = "host")]
 mod limited_conditions;
-mod listings;
-mod merged_columns;
-mod misread;
-mod moved_subqueries;
-mod nested_names;
 mod nodes;
 mod now;
 mod operators;
-mod output_names;
-mod own_names;
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "servers parse more"))]
 mod parse;
-mod past_tables;
+mod plan;
 mod plan_size;
 mod planning_turn;
-mod quantified;
-mod recursive_types;
-mod repeated_random;
-mod search_names;
-mod series_names;
-mod signed_numbers;
-mod sorted_names;
-mod sorted_positions;
 mod statement;
 #[cfg_attr(not(feature = "host"), allow(dead_code, reason = "servers visit more"))]
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) mod suggestion;
 pub(crate) mod syntax;
-mod table_queries;
 mod time_zone;
-mod unread_forms;
+mod tokens;
+mod tree;
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) mod value_place;
-mod window_constants;
 #[cfg(any(feature = "host", feature = "shell"))]
 mod writes;
 
@@ -71,25 +55,17 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 pub(crate) use self::bounded::{BoundedInput, bounded_input, bounds_of};
 #[cfg(feature = "host")]
 pub(crate) use self::bounded::{bounded_session, check_sizes};
-#[cfg(feature = "postgres")]
-pub(crate) use self::common_types::{is_of_sets, with_columns, with_types_of_sets};
 #[cfg(feature = "store")]
 pub(crate) use self::condition::condition;
 #[cfg(feature = "shell")]
 pub(crate) use self::defaults::begin_here;
 #[cfg(feature = "host")]
 pub(crate) use self::defaults::defaults;
-#[cfg(feature = "wording")]
-pub(crate) use self::described::type_name;
-#[cfg(feature = "postgres")]
-pub(crate) use self::exact_numbers::without_exponent;
 use self::float_type::FloatType;
 #[cfg(feature = "shell")]
 pub(crate) use self::headers::{Headers, with_schema};
 #[cfg(feature = "host")]
 use self::limited_conditions::LimitedConditions;
-#[cfg(feature = "postgres")]
-pub(crate) use self::misread::is_regex;
 #[cfg(feature = "host")]
 pub(crate) use self::nodes::call;
 #[cfg(feature = "postgres")]
@@ -98,14 +74,6 @@ pub(crate) use self::nodes::query_of;
 pub(crate) use self::nodes::{case_of, is_column, joined, members, normalized, pair, table_of};
 use self::now::Now;
 use self::operators::Operators;
-#[cfg(feature = "postgres")]
-pub(crate) use self::output_names::marked;
-#[cfg(any(feature = "host", feature = "shell"))]
-pub(crate) use self::output_names::shown_name;
-#[cfg(feature = "shell")]
-pub(crate) use self::output_names::unique_names;
-#[cfg(feature = "host")]
-pub(crate) use self::output_names::with_named_results;
 #[cfg(any(feature = "postgres", feature = "ui"))]
 pub(crate) use self::parse::bytes_of_tokens;
 #[cfg(feature = "shell")]
@@ -121,15 +89,17 @@ pub(crate) use self::parse::parse_statements;
 pub(crate) use self::parse::parse_trees;
 #[cfg(feature = "postgres")]
 pub(crate) use self::parse::{check_text, is_text_literal};
+#[cfg(feature = "postgres")]
+pub(crate) use self::plan::common_types::{is_of_sets, with_columns, with_types_of_sets};
+#[cfg(feature = "wording")]
+pub(crate) use self::plan::described::type_name;
+#[cfg(feature = "postgres")]
+pub(crate) use self::plan::signed_numbers::with_outer_types;
 use self::plan_size::with_plan_limits;
 #[cfg(feature = "host")]
 pub(crate) use self::plan_size::{bytes_of_bound, bytes_of_plan, check_calls};
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use self::planning_turn::PlanningTurn;
-#[cfg(feature = "postgres")]
-pub(crate) use self::quantified::like_of_many;
-#[cfg(feature = "postgres")]
-pub(crate) use self::signed_numbers::with_outer_types;
 #[cfg(any(feature = "host", feature = "shell"))]
 pub(crate) use self::statement::plan_statement;
 pub use self::statement::sql;
@@ -137,8 +107,24 @@ pub use self::statement::sql;
 pub(crate) use self::time_zone::follow_time_zone;
 #[cfg(feature = "postgres")]
 pub(crate) use self::time_zone::time_zone;
+#[cfg(feature = "postgres")]
+pub(crate) use self::tree::exact_numbers::without_exponent;
+#[cfg(feature = "postgres")]
+pub(crate) use self::tree::misread::is_regex;
+#[cfg(feature = "postgres")]
+pub(crate) use self::tree::output_names::marked;
+#[cfg(any(feature = "host", feature = "shell"))]
+pub(crate) use self::tree::output_names::shown_name;
+#[cfg(feature = "shell")]
+pub(crate) use self::tree::output_names::unique_names;
 #[cfg(feature = "host")]
-pub(crate) use self::writes::{READ_ONLY, not_supported, refuse_inner, refuse_statement, refuse_table, refused};
+pub(crate) use self::tree::output_names::with_named_results;
+#[cfg(feature = "postgres")]
+pub(crate) use self::tree::quantified::like_of_many;
+#[cfg(feature = "host")]
+pub(crate) use self::writes::{
+    READ_ONLY, not_supported, refuse_drop, refuse_inner, refuse_statement, refuse_table, refused,
+};
 #[cfg(feature = "shell")]
 pub(crate) use self::writes::{refuse_changes, refuse_writes};
 use crate::catalog::{CATALOG, SCHEMA, catalog, is_catalog_of};

@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
 
 use super::syntax::{self, Reader};
-use super::{past_tables, table_queries, unread_forms};
+use super::tokens::{past_tables, table_queries, unread_forms};
 use crate::error::{Error, ErrorKind};
 use crate::memory;
 

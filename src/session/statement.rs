@@ -8,35 +8,35 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement as Ast, UnaryOperator, Value};
 
-use super::ambiguous_names::check_outer_names;
-use super::common_types::common_types;
 use super::defaults::reset_as_set;
-use super::described::described;
-use super::exact_numbers::exact_numbers;
-use super::guarded::guarded;
-use super::kept_order::{kept_order, with_sorts};
-use super::lateral::lateral;
-use super::listings::listings;
-use super::merged_columns::{expand_wildcards, merge_columns};
-use super::misread::as_standard;
-use super::moved_subqueries::moved_subqueries;
-use super::nested_names::with_different_names;
-use super::output_names::{
-    DistinctNames, EveryName, groups_by_casts, is_marked, shown_name, unique_names, with_named_columns,
-};
-use super::own_names::with_own_names;
 use super::parse::parse_statements;
+use super::plan::common_types::common_types;
+use super::plan::described::described;
+use super::plan::guarded::guarded;
+use super::plan::kept_order::{kept_order, with_sorts};
+use super::plan::lateral::lateral;
+use super::plan::moved_subqueries::moved_subqueries;
+use super::plan::series_names::with_own_series;
+use super::plan::signed_numbers::signed_numbers;
 use super::plan_size::check_calls;
 use super::planning_turn::PlanningTurn;
-use super::recursive_types::check_recursive_types;
-use super::repeated_random::repeated_random;
-use super::search_names::{lacks_name, uses_name, with_search_names};
-use super::series_names::with_own_series;
-use super::signed_numbers::signed_numbers;
-use super::sorted_names::SortedNames;
-use super::sorted_positions::SortedPositions;
 use super::syntax::{self, Editor};
 use super::time_zone::{follow_time_zone, resolve_time_zone};
+use super::tree::ambiguous_names::check_outer_names;
+use super::tree::exact_numbers::exact_numbers;
+use super::tree::listings::listings;
+use super::tree::merged_columns::{expand_wildcards, merge_columns};
+use super::tree::misread::as_standard;
+use super::tree::nested_names::with_different_names;
+use super::tree::output_names::{
+    DistinctNames, EveryName, groups_by_casts, is_marked, shown_name, unique_names, with_named_columns,
+};
+use super::tree::own_names::with_own_names;
+use super::tree::recursive_types::check_recursive_types;
+use super::tree::repeated_random::repeated_random;
+use super::tree::search_names::{lacks_name, uses_name, with_search_names};
+use super::tree::sorted_names::SortedNames;
+use super::tree::sorted_positions::SortedPositions;
 use crate::error::{Error, ErrorKind};
 use crate::memory;
 use crate::optimizer::grouped_expressions;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! syntax tree ─▶ refuse_changes (shell), refuse_statement (servers)    before anything else about it is checked
-//! plan        ─▶ refuse_writes (shell, driver), refuse_inner (servers) before it runs
+//! plan        ─▶ refuse_writes (shell, driver), refuse_inner (servers), refuse_drop (all) before it runs
 //! ```
 //!
 //! A shell may write into tables of its own; a server refuses such statements whatever their table. The tables themselves refuse
@@ -12,9 +12,7 @@ use datafusion::common::TableReference;
 #[cfg(feature = "host")]
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
-#[cfg(feature = "shell")]
-use datafusion::logical_expr::DdlStatement;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{DdlStatement, DropTable, DropView, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
@@ -120,13 +118,26 @@ pub(crate) async fn refuse_changes(statement: &Statement, context: &SessionConte
 /// [`ErrorKind::Query`](crate::ErrorKind::Query) for such a plan.
 #[cfg(feature = "shell")]
 pub(crate) async fn refuse_writes(plan: &LogicalPlan, context: &SessionContext) -> Result<(), DataFusionError> {
+    refuse_drop(plan, context).await?;
     let table = match plan {
-        LogicalPlan::Ddl(DdlStatement::DropTable(table)) => &table.name,
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => &table.name,
         LogicalPlan::Ddl(DdlStatement::CreateView(view)) => &view.name,
         _ => return Ok(()),
     };
     refuse_table(context, table.clone(), table.table()).await
+}
+
+/// Refuses to drop a table of the service. The engine would say that there is no such table: it drops tables of the session only.
+///
+/// # Errors
+/// [`ErrorKind::Query`](crate::ErrorKind::Query) for a table of the service.
+pub(crate) async fn refuse_drop(plan: &LogicalPlan, context: &SessionContext) -> Result<(), DataFusionError> {
+    match plan {
+        LogicalPlan::Ddl(
+            DdlStatement::DropTable(DropTable { name, .. }) | DdlStatement::DropView(DropView { name, .. }),
+        ) => refuse_table(context, name.clone(), name.table()).await,
+        _ => Ok(()),
+    }
 }
 
 /// Refuses to change a table of the service, which the error calls `shown`. Tables of the session and unknown names pass.

@@ -35,7 +35,7 @@ use crate::config::{EstimateBy, SessionSettings};
 use crate::connection::Connection;
 #[cfg(feature = "host")]
 use crate::error::Error;
-use crate::exec::{Spent, Unsized, WindowRead, spent, start, statement_kind, windows};
+use crate::exec::{Spent, Unsized, WindowRead, aside, spent, start, statement_kind, windows};
 use crate::memory::inherited;
 #[cfg(feature = "host")]
 use crate::memory::statements::{Statements, refuse_other_limits, with_memory_of};
@@ -571,7 +571,7 @@ impl Shell {
         } else if !Unsized::never_known(plan).is_empty() {
             self.note(&self.way_to_ask(&Unsized::of(plan)));
         }
-        let cost = estimate(plan)?;
+        let cost = aside(plan, estimate).await.map_err(DataFusionError::from)??;
         write(&cost.schema(), &[cost], output)?;
         Ok(())
     }

@@ -190,13 +190,25 @@ impl Terms {
         if !sealed && !self.had_settled(region.as_of, day) {
             return None;
         }
-        match self.rescan {
+        match self.is_outdated(region) {
             None => Some(false),
-            Some(rescan) => {
-                let outdated = self.now.checked_sub_signed(rescan).is_some_and(|age| region.as_of <= age);
-                (!outdated).then_some(true)
-            }
+            Some(outdated) => (!outdated).then_some(true),
         }
+    }
+
+    /// True if settled days of a region are read again because of their age; `None` if a timeline can confirm them.
+    fn is_outdated(&self, region: &Region) -> Option<bool> {
+        let age = self.now.checked_sub_signed(self.rescan?);
+        Some(age.is_some_and(|age| region.as_of <= age))
+    }
+
+    /// True if other conditions decide the same of a region, so that a division of its days is the same under both.
+    pub(crate) fn agree(&self, other: &Self, region: &Region) -> bool {
+        let decided = |terms: &Self| {
+            let (seen, sealed) = last_seen(region, terms.now);
+            (is_credible(region, terms.now), seen, sealed, seen > terms.since, terms.is_outdated(region))
+        };
+        self.settling == other.settling && decided(self) == decided(other)
     }
 
     /// True if a day had settled at an instant.
@@ -410,6 +422,27 @@ mod tests {
     }
 
     proptest! {
+        /// Conditions that agree on all regions divide a span in the same way.
+        #[test]
+        fn a_division_holds_while_the_conditions_agree(
+            regions in prop::collection::vec((0..110_i32, 1..20_i32, 0..110_i64, any::<bool>()), 0..6),
+            freshness in 0..72_i64, later in 0..72_i64, rescan in prop::option::of(1..30_i64),
+        ) {
+            let regions: Vec<_> = regions.into_iter().map(|(first, days, as_of, sealed)| {
+                let (filters, mut region) = region(first..first + days, at(as_of, 0));
+                Arc::make_mut(&mut region).sealed = sealed;
+                (filters, region)
+            }).collect();
+            let one = Terms { rescan: rescan.map(TimeDelta::days), ..terms(freshness) };
+            let more = TimeDelta::hours(later);
+            let other = Terms { now: one.now + more, since: one.since + more, ..one };
+            if regions.iter().all(|(_, region)| one.agree(&other, region)) {
+                let divided = |terms: &Terms| divide(&span_of(&(0..120)), &Filters::default(), &regions, terms);
+                prop_assert_eq!(divided(&one), divided(&other));
+            }
+            prop_assert!(regions.iter().all(|(_, region)| one.agree(&one, region)));
+        }
+
         /// Every instant of the span is stored or read, never both, and nothing else is.
         #[test]
         fn a_division_has_every_instant_once(

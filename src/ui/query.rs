@@ -36,7 +36,7 @@ use tokio::time::{Instant, timeout};
 use super::results::{Keeping, Period, Results};
 use crate::config::SessionSettings;
 use crate::error::{Error, ErrorKind, Setting, Term};
-use crate::exec::{ExpectedRequests, Spent, Unsized, plan_cost};
+use crate::exec::{ExpectedRequests, Spent, Unsized, aside, plan_cost};
 use crate::host::failure::{Code, Failure, Place};
 use crate::host::planner::{Statement, check_setting, parse, runnable};
 use crate::host::running::{Pending, Reading};
@@ -219,8 +219,13 @@ async fn planned(
 }
 
 async fn costs_of(session: &Session, plan: &Arc<dyn ExecutionPlan>) -> Result<Costs, Failure> {
-    let failed = |error| session.failure(&error);
-    let cost = plan_cost(plan);
+    let failed = |error: DataFusionError| session.failure(&error);
+    let asked = |plan: &Arc<dyn ExecutionPlan>| {
+        let sizes = Unsized::never_known(plan);
+        let unknown = if sizes.lists.is_empty() { sizes.requests() } else { 0 };
+        (plan_cost(plan), unknown, estimate(plan))
+    };
+    let (cost, unknown, scans) = aside(plan, asked).await.map_err(|error| failed(error.into()))?;
     let expected @ ExpectedRequests { at_least, exact, likely, .. } = cost.expected();
     // A number of mentions that needs no more than the least is known as well.
     let least = match cost.scans.as_slice() {
@@ -228,9 +233,8 @@ async fn costs_of(session: &Session, plan: &Arc<dyn ExecutionPlan>) -> Result<Co
         _ => None,
     };
     let requests = least.map_or_else(|| expected.to_string(), |least| format!("about {least}"));
-    let sizes = Unsized::never_known(plan);
-    let unknown = if exact || !sizes.lists.is_empty() { 0 } else { sizes.requests() };
-    let mut scans = objects(&estimate(plan).map_err(failed)?)?;
+    let unknown = if exact { 0 } else { unknown };
+    let mut scans = objects(&scans.map_err(failed)?)?;
     // The last row is the total.
     scans.pop();
     let budget = budget(session).await?;

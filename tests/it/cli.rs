@@ -1027,6 +1027,7 @@ fn messages_are_what_they_are() {
         ("UPDATE mentions SET id = '2'", read_only("mentions")),
         ("TRUNCATE TABLE overview", read_only("overview")),
         ("DROP TABLE mentions", read_only("mentions")),
+        ("DROP VIEW mentions", read_only("mentions")),
         ("CREATE TABLE volume AS SELECT 1 AS a", read_only("volume")),
         ("CREATE OR REPLACE VIEW mentions AS SELECT 1 AS a", read_only("mentions")),
         ("GRANT ALL ON mentions TO me", "GRANT ALL is not supported; the tables are read-only".into()),

@@ -22,156 +22,178 @@ const ACCOUNTS: [&str; 14] = [
     "throttling",
 ];
 
+/// Words of the names of numbers of entries.
+const ENTRIES: [&str; 36] = [
+    "element",
+    "hydra",
+    "item",
+    "list",
+    "nb",
+    "object",
+    "odata",
+    "opensearch",
+    "pagination",
+    "paging",
+    "record",
+    "row",
+    "total",
+    "count",
+    "counts",
+    "number",
+    "num",
+    "of",
+    "found",
+    "hits",
+    "matches",
+    "all",
+    "available",
+    "results",
+    "result",
+    "items",
+    "records",
+    "entries",
+    "entry",
+    "rows",
+    "elements",
+    "objects",
+    "searches",
+    "search",
+    "saved",
+    "size",
+];
+
+/// Words after `next` in the names of what leads to the next page.
+const PLACES: [&str; 17] = [
+    "next",
+    "marker",
+    "after",
+    "results",
+    "result",
+    "page",
+    "link",
+    "url",
+    "uri",
+    "href",
+    "cursor",
+    "token",
+    "offset",
+    "start",
+    "from",
+    "key",
+    "continuation",
+];
+
+/// Objects whose members are not about entries: `_shards: {total: 5}`.
+const OTHERS: [&str; 6] = ["shards", "clusters", "nodes", "quota", "usage", "rate"];
+
 /// Length of a list, as a member describes it. `within`: the names of the objects around it.
 pub(super) fn length(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> Option<Says> {
-    const ENTRIES: [&str; 36] = [
-        "element",
-        "hydra",
-        "item",
-        "list",
-        "nb",
-        "object",
-        "odata",
-        "opensearch",
-        "pagination",
-        "paging",
-        "record",
-        "row",
-        "total",
-        "count",
-        "counts",
-        "number",
-        "num",
-        "of",
-        "found",
-        "hits",
-        "matches",
-        "all",
-        "available",
-        "results",
-        "result",
-        "items",
-        "records",
-        "entries",
-        "entry",
-        "rows",
-        "elements",
-        "objects",
-        "searches",
-        "search",
-        "saved",
-        "size",
-    ];
-    const PLACES: [&str; 17] = [
-        "next",
-        "marker",
-        "after",
-        "results",
-        "result",
-        "page",
-        "link",
-        "url",
-        "uri",
-        "href",
-        "cursor",
-        "token",
-        "offset",
-        "start",
-        "from",
-        "key",
-        "continuation",
-    ];
-    // Objects whose members are not about entries: `_shards: {total: 5}`.
-    const OTHERS: [&str; 6] = ["shards", "clusters", "nodes", "quota", "usage", "rate"];
-    let within_one_of =
-        |list: &[&str]| within.iter().any(|name| self::words(name).iter().any(|word| list.contains(&word.as_str())));
+    let within_one_of = |list: &[&str]| within.iter().any(|name| has(&self::words(name), list));
     if within_one_of(&OTHERS) || (raw.first().is_ascii_digit() && within_one_of(&ACCOUNTS)) {
         return None;
     }
-    let is = |list: &[&str]| words.iter().all(|word| list.contains(&word.as_str()));
-    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
-    let told = |more: bool| Some(if more { Says::More } else { Says::NoMore });
     match raw.first() {
-        first @ (b't' | b'f') => {
-            let yes = first == b't';
-            match () {
-                () if has(&["more"]) || has(&["truncated"]) || (has(&["has", "is"]) && has(&["next"])) => told(yes),
-                // `exceededTransferLimit: true`
-                () if has(&["exceeded"]) && has(&["transfer", "page", "result", "results", "row", "rows"]) => told(yes),
-                // `end_of_stream: false`
-                () if is_end(words) => told(!yes),
-                () if has(&["last", "final"]) && !has(&["updated", "seen", "run"]) => told(!yes),
-                () if matches!(words, [word] if word == "done" || word == "finished" || word == "exhausted") => {
-                    told(!yes)
-                }
-                // `next: false`
-                () if words.last().is_some_and(|word| word == "next") && !yes => told(false),
-                () => None,
-            }
-        }
-        b'0'..=b'9' => {
-            let number = count_of(raw)?;
-            let pages = has(&["pages"]) || (has(&["page"]) && has(&["count", "last", "total"]));
-            // `total: {value: 6}`, and `from: 1, to: 3, of: 6`
-            let of_total = words == ["value"] && within.last().is_some_and(|name| self::words(name) == ["total"]);
-            let of = words == ["of"] && siblings.iter().any(|(name, _)| self::words(name) == ["to"]);
-            match () {
-                () if of_total || of => Some(Says::Entries(number)),
-                () if pages && has(&["remaining", "left", "more"]) => told(number > 0),
-                () if pages && !has(&["per", "size", "max"]) => {
-                    Some(if has(&["last"]) { Says::LastPage(number) } else { Says::Pages(number) })
-                }
-                () if has(&["remaining", "left"]) && words.len() == 1 => told(number > 0),
-                () if is_page_size(words) => Some(Says::Size(number)),
-                // `counts: {savedSearches: 30}`
-                () if is(&ENTRIES)
-                    && (has(&["total", "count", "found", "hits", "matches", "nb", "num", "number"])
-                        || within.last().is_some_and(|name| is_of_counts(&self::words(name)))) =>
-                {
-                    Some(Says::Entries(number))
-                }
-                // The end of a list, for some services.
-                () if has(&["next"]) && words.last().is_some_and(|word| PLACES.contains(&word.as_str())) => {
-                    told(number > 0)
-                }
-                () => None,
-            }
-        }
-        b'"' => {
-            let link =
-                has(&["next", "continuation"]) && words.last().is_some_and(|word| PLACES.contains(&word.as_str()));
-            match () {
-                () if link => told(!raw.inner().is_empty()),
-                () if is_last_key(words) && names_a_place(raw.inner()) => told(true),
-                // The place behind the last entry, unless it is a time that was asked for.
-                () if matches!(words, [word] if word == "after") && is_around_rows(within) => {
-                    let ended =
-                        |(name, raw): &Member<'_>| length(&self::words(name), within, *raw, &[]) == Some(Says::NoMore);
-                    let more = !raw.inner().is_empty() && !siblings.iter().any(ended);
-                    (!is_date(raw.inner())).then_some(if more { Says::More } else { Says::NoMore })
-                }
-                () if is_place(words, within) && names_a_place(raw.inner()) => Some(Says::Place),
-                () if is_page_size(words) => count_of(raw).map(Says::Size),
-                () if has(&["total", "count", "nb"]) && is(&ENTRIES) => count_of(raw).map(Says::Entries),
-                // `range: "0-4/12"`
-                () if words.last().is_some_and(|word| word == "range") => {
-                    total_of_range(raw.inner()).map(Says::Entries)
-                }
-                () if is_page(words) => pages_of(raw.inner()).map(Says::Pages),
-                () => None,
-            }
-        }
-        b'n' if has(&["next", "continuation"]) => told(false),
+        first @ (b't' | b'f') => length_by_flag(words, first == b't'),
+        b'0'..=b'9' => length_by_number(words, within, count_of(raw)?, siblings),
+        b'"' => length_by_text(words, within, raw, siblings),
+        b'n' if has(words, &["next", "continuation"]) => continues(false),
         // `next: {href: …}`
-        b'{' if matches!(words, [word] if word == "next") => told(tells(raw, 0)),
+        b'{' if matches!(words, [word] if word == "next") => continues(tells(raw, 0)),
         // The key behind which the next page begins.
-        b'{' if is_last_key(words) && tells(raw, 0) => told(true),
+        b'{' if is_last_key(words) && tells(raw, 0) => continues(true),
         // `search_after: [1764547200000, "x"]`
         b'[' if is_place(words, within) && has_items(raw) => Some(Says::Place),
         // `links: [{rel: "next", href: …}]`
-        b'[' if matches!(words, [word] if word == "links" || word == "link") && has_next(raw) => told(true),
+        b'[' if matches!(words, [word] if word == "links" || word == "link") && has_next(raw) => continues(true),
         _ => None,
     }
+}
+
+/// True if one of the words is in a list.
+fn has(words: &[String], list: &[&str]) -> bool {
+    words.iter().any(|word| list.contains(&word.as_str()))
+}
+
+/// True if the last word is in [`PLACES`].
+fn ends_with_a_place(words: &[String]) -> bool {
+    words.last().is_some_and(|word| PLACES.contains(&word.as_str()))
+}
+
+/// A list that continues, or does not.
+fn continues(more: bool) -> Option<Says> {
+    Some(if more { Says::More } else { Says::NoMore })
+}
+
+/// As [`length`], of a member that is true or false.
+fn length_by_flag(words: &[String], yes: bool) -> Option<Says> {
+    let has = |list: &[&str]| has(words, list);
+    match () {
+        () if has(&["more"]) || has(&["truncated"]) || (has(&["has", "is"]) && has(&["next"])) => continues(yes),
+        // `exceededTransferLimit: true`
+        () if has(&["exceeded"]) && has(&["transfer", "page", "result", "results", "row", "rows"]) => continues(yes),
+        // `end_of_stream: false`
+        () if is_end(words) => continues(!yes),
+        () if has(&["last", "final"]) && !has(&["updated", "seen", "run"]) => continues(!yes),
+        () if matches!(words, [word] if word == "done" || word == "finished" || word == "exhausted") => continues(!yes),
+        // `next: false`
+        () if words.last().is_some_and(|word| word == "next") && !yes => continues(false),
+        () => None,
+    }
+}
+
+/// As [`length`], of a member with a number.
+fn length_by_number(words: &[String], within: &[String], number: u64, siblings: &[Member<'_>]) -> Option<Says> {
+    let has = |list: &[&str]| has(words, list);
+    let pages = has(&["pages"]) || (has(&["page"]) && has(&["count", "last", "total"]));
+    // `total: {value: 6}`, and `from: 1, to: 3, of: 6`
+    let of_total = words == ["value"] && within.last().is_some_and(|name| self::words(name) == ["total"]);
+    let of = words == ["of"] && siblings.iter().any(|(name, _)| self::words(name) == ["to"]);
+    match () {
+        () if of_total || of => Some(Says::Entries(number)),
+        () if pages && has(&["remaining", "left", "more"]) => continues(number > 0),
+        () if pages && !has(&["per", "size", "max"]) => {
+            Some(if has(&["last"]) { Says::LastPage(number) } else { Says::Pages(number) })
+        }
+        () if has(&["remaining", "left"]) && words.len() == 1 => continues(number > 0),
+        () if is_page_size(words) => Some(Says::Size(number)),
+        // `counts: {savedSearches: 30}`
+        () if is_of_entries(words)
+            && (has(&["total", "count", "found", "hits", "matches", "nb", "num", "number"])
+                || within.last().is_some_and(|name| is_of_counts(&self::words(name)))) =>
+        {
+            Some(Says::Entries(number))
+        }
+        // The end of a list, for some services.
+        () if has(&["next"]) && ends_with_a_place(words) => continues(number > 0),
+        () => None,
+    }
+}
+
+/// As [`length`], of a member with a text.
+fn length_by_text(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> Option<Says> {
+    let has = |list: &[&str]| has(words, list);
+    match () {
+        () if has(&["next", "continuation"]) && ends_with_a_place(words) => continues(!raw.inner().is_empty()),
+        () if is_last_key(words) && names_a_place(raw.inner()) => continues(true),
+        // The place behind the last entry, unless it is a time that was asked for.
+        () if matches!(words, [word] if word == "after") && is_around_rows(within) => {
+            let ended = |(name, raw): &Member<'_>| length(&self::words(name), within, *raw, &[]) == Some(Says::NoMore);
+            let more = !raw.inner().is_empty() && !siblings.iter().any(ended);
+            continues(more).filter(|_| !is_date(raw.inner()))
+        }
+        () if is_place(words, within) && names_a_place(raw.inner()) => Some(Says::Place),
+        () if is_page_size(words) => count_of(raw).map(Says::Size),
+        () if has(&["total", "count", "nb"]) && is_of_entries(words) => count_of(raw).map(Says::Entries),
+        // `range: "0-4/12"`
+        () if words.last().is_some_and(|word| word == "range") => total_of_range(raw.inner()).map(Says::Entries),
+        () if is_page(words) => pages_of(raw.inner()).map(Says::Pages),
+        () => None,
+    }
+}
+
+/// True for words of numbers of entries alone.
+fn is_of_entries(words: &[String]) -> bool {
+    words.iter().all(|word| ENTRIES.contains(&word.as_str()))
 }
 
 /// True for the name of an object of numbers of entries.

@@ -1,9 +1,9 @@
 //! Division of plans between the store and the service, and the requests that would confirm stored days, as far as known without
 //! a request.
 //!
-//! A plan is divided once, as of one instant: for EXPLAIN and estimates when the plan is first asked for its cost, and again when
-//! it runs, since that may be much later. It is divided anew if the regions of its saved search have changed meanwhile, or the
-//! conditions under which they may be used.
+//! A plan is divided once, when it is first asked for its cost: EXPLAIN, estimates, admission and the run use the same division. It
+//! is divided anew if the regions of its saved search have changed meanwhile, or what the conditions of their use decide of one of
+//! them: a plan may run long after it was made. A relative period ends at another instant when it runs, so it is divided again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -16,6 +16,7 @@ use datafusion::physical_expr::utils::collect_columns;
 use super::declared_later::DeclaredLater;
 use crate::connection::Connection;
 use crate::error::Result;
+use crate::exec::requests::Requests;
 use crate::exec::scan_config::ScanConfig;
 use crate::numbers::counted;
 use crate::profile::{ColumnSpec, Origin, Profile, TableKind, Trust, Zone};
@@ -159,7 +160,7 @@ fn instants(profile: &Profile, plan: &RequestPlan, now: DateTime<Utc>) -> Option
 }
 
 /// Division of a plan, as far as it is known without a request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::exec) struct Decided {
     pub(super) subject: Subject,
     pub(super) terms: Terms,
@@ -184,10 +185,20 @@ impl Decided {
         self.apart.get_or_init(|| divide(&self.span, &self.subject.filters, &self.regions, &self.terms))
     }
 
-    /// True if it would be the same with these regions of the saved search, and under these conditions.
+    /// True if these are all regions of the saved search that it was made of.
+    fn is_of(&self, all: &Regions) -> bool {
+        Arc::ptr_eq(&self.all, all) || (self.all.is_empty() && all.is_empty())
+    }
+
+    /// True if it would be the same with these regions of the saved search, and under these conditions of the same query.
     fn holds(&self, all: &Regions, terms: &Terms) -> bool {
-        let same = Arc::ptr_eq(&self.all, all) || (self.all.is_empty() && all.is_empty());
-        same && (self.terms.since, self.terms.rescan) == (terms.since, terms.rescan)
+        self.is_of(all) && (self.terms.since, self.terms.rescan) == (terms.since, terms.rescan)
+    }
+
+    /// The division under the conditions of a later time; `None` if it may be another one then.
+    fn later(&self, span: &Range<i64>, all: &Regions, terms: &Terms) -> Option<Self> {
+        let agree = || self.regions.iter().all(|(_, region)| self.terms.agree(terms, region));
+        (self.is_of(all) && self.span == *span && agree()).then(|| Self { terms: *terms, ..self.clone() })
     }
 }
 
@@ -196,6 +207,8 @@ impl Decided {
 pub(in crate::exec) struct Divisions {
     /// Start of the query by our clock; of a scan that does not run, the first time that it is asked.
     begun: OnceLock<DateTime<Utc>>,
+    /// The plan of a scan that runs: its divisions are used as far as they hold.
+    planned: Option<Arc<Requests>>,
     decided: Mutex<HashMap<Asked, Arc<Decided>>>,
     /// Number of erasures in the store when the first division was decided, if what is read will be stored.
     erasures: OnceLock<i64>,
@@ -205,9 +218,14 @@ pub(in crate::exec) struct Divisions {
 type Asked = (Subject, Option<String>, Option<String>);
 
 impl Divisions {
-    /// The divisions of a query that began at an instant by our clock.
-    pub(in crate::exec) fn as_of(begun: DateTime<Utc>) -> Self {
-        Self { begun: OnceLock::from(begun), ..Self::default() }
+    /// The divisions of a scan that runs, in a query that began at an instant by our clock.
+    pub(in crate::exec) fn of_run(planned: &Arc<Requests>, begun: DateTime<Utc>) -> Self {
+        Self { begun: OnceLock::from(begun), planned: Some(Arc::clone(planned)), ..Self::default() }
+    }
+
+    /// The last division of a plan, if there is one.
+    fn last(&self, asked: &Asked) -> Option<Arc<Decided>> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner).get(asked).cloned()
     }
 
     /// Number of erasures in the store before the query sent a request for mentions; `None` if that is not known.
@@ -233,16 +251,21 @@ impl Divisions {
         let terms = Terms { now, ..terms(from, &config.connection, distrusted, begun) };
         let all = from.regions(version, &subject.aid)?;
         let asked: Asked = (subject.clone(), plan.duration.clone(), plan.timezone.clone());
-        let known = self.decided.lock().unwrap_or_else(PoisonError::into_inner).get(&asked).cloned();
-        if let Some(known) = known.filter(|known| known.holds(&all, &terms)) {
+        if let Some(known) = self.last(&asked).filter(|known| known.holds(&all, &terms)) {
             return Ok(Some(known));
         }
-        #[cfg(test)]
-        note_decision(&from.store);
-        let regions = fitting(config, from, &all)?;
-        let (division, confirmed_by) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
-        let apart = OnceLock::new();
-        let decided = Decided { subject, terms, span, relative, regions, division, confirmed_by, apart, all };
+        let planned = self.planned.as_ref().and_then(|requests| requests.divisions.last(&asked));
+        let decided = match planned.and_then(|planned| planned.later(&span, &all, &terms)) {
+            Some(decided) => decided,
+            None => {
+                #[cfg(test)]
+                note_decision(&from.store);
+                let regions = fitting(config, from, &all)?;
+                let (division, confirmed_by) = divide_for_timeline(&span, &subject.filters, &regions, &terms);
+                let apart = OnceLock::new();
+                Decided { subject, terms, span, relative, regions, division, confirmed_by, apart, all }
+            }
+        };
         let decided = Arc::new(decided);
         self.decided.lock().unwrap_or_else(PoisonError::into_inner).insert(asked, Arc::clone(&decided));
         Ok(Some(decided))

@@ -12,27 +12,31 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::circuit_breaker::{Admission, CircuitBreaker, Policy};
 use crate::error::{Error, Result};
 use crate::store::PAUSE;
 
 /// Time for which a circuit is open at first. A server that restarts is back soon.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Circuit of one server. Times are monotonic.
-#[derive(Debug, Default)]
-pub(super) struct Breaker(Mutex<Option<Open>>);
+/// Policy of the circuit: a transaction that fails has been repeated for a while.
+static POLICY: Policy = Policy { failures: 1, first: SHORTEST, longest: PAUSE, trial: Some(PAUSE) };
 
-/// An open circuit.
+/// Circuit of one server.
+#[derive(Debug, Default)]
+pub(super) struct Breaker(Mutex<State>);
+
 #[derive(Debug)]
-struct Open {
-    /// Instant until which reads fail at once.
-    until: Instant,
-    /// Time for which the circuit is open, which each try in vain doubles, up to [`PAUSE`].
-    pause: Duration,
-    /// Set while a read tries.
-    tries: bool,
-    /// The error of the others.
-    error: Error,
+struct State {
+    circuit: CircuitBreaker,
+    /// The error that has opened it, which reads have while it is open.
+    error: Option<Error>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { circuit: CircuitBreaker::new(&POLICY), error: None }
+    }
 }
 
 /// Ways in which a transaction may be tried.
@@ -50,35 +54,27 @@ impl Breaker {
     /// # Errors
     /// The one that has opened the circuit, while it is open.
     pub(super) fn admit(&self, now: Instant) -> Result<Try> {
-        match &mut *self.open() {
-            None => Ok(Try::Repeatedly),
-            Some(Open { until, error, .. }) if now < *until => Err(error.clone()),
-            // The others wait for its result. If it has none, another one tries.
-            Some(Open { until, tries, .. }) => {
-                (*until, *tries) = (now + PAUSE, true);
-                Ok(Try::Once)
-            }
+        let mut state = self.state();
+        match (state.circuit.admit(now), &state.error) {
+            (Admission::Open(_), Some(error)) => Err(error.clone()),
+            (Admission::Trial, _) => Ok(Try::Once),
+            (Admission::Closed | Admission::Open(_), _) => Ok(Try::Repeatedly),
         }
     }
 
     /// Records that the server could not be reached.
     pub(super) fn failed(&self, now: Instant, error: &Error) {
-        let mut open = self.open();
-        let pause = match open.as_ref() {
-            None => SHORTEST,
-            // It was being read when the circuit was opened, and tells nothing new.
-            Some(Open { tries: false, .. }) => return,
-            Some(Open { pause, .. }) => (*pause * 2).min(PAUSE),
-        };
-        *open = Some(Open { until: now + pause, pause, tries: false, error: error.clone() });
+        let mut state = self.state();
+        state.circuit.failed(now);
+        state.error = Some(error.clone());
     }
 
     /// Records that the server has answered.
     pub(super) fn answered(&self) {
-        *self.open() = None;
+        *self.state() = State::default();
     }
 
-    fn open(&self) -> MutexGuard<'_, Option<Open>> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
