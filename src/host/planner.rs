@@ -491,6 +491,7 @@ mod tests {
     use super::*;
     use crate::host::running::Pending;
     use crate::host::state::Host;
+    use crate::memory::STACK;
 
     #[test]
     fn question_marks_are_numbered_by_where_they_stand() {
@@ -525,16 +526,26 @@ mod tests {
     }
 
     /// The engine would take minutes for the types of 900 of them.
-    #[tokio::test]
-    async fn operators_that_functions_compute_are_as_deep_as_functions() {
-        let (host, session) = Host::of_tests().await;
-        let chain = |first: &str, step: &str, times: usize| format!("SELECT {first}{} AS r", step.repeat(times));
-        host.statement(&session, &chain("INTERVAL '1 day'", " * 1", 40)).await.expect("a product");
-        let refused = host.statement(&session, &chain("INTERVAL '1 day'", " * 1", 900)).await.expect_err("too deep");
-        assert!(refused.message().contains("functions within each other"), "{}", refused.message());
-        for (first, step) in [("1", " + 1"), ("'a'", " || 'a'"), ("true", " AND true")] {
-            host.statement(&session, &chain(first, step, 900)).await.expect(first);
-        }
+    /// On a stack as large as those of lanes.
+    #[test]
+    fn operators_that_functions_compute_are_as_deep_as_functions() {
+        let plan = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let (host, session) = Host::of_tests().await;
+                let chain =
+                    |first: &str, step: &str, times: usize| format!("SELECT {first}{} AS r", step.repeat(times));
+                host.statement(&session, &chain("INTERVAL '1 day'", " * 1", 40)).await.expect("a product");
+                let deep = chain("INTERVAL '1 day'", " * 1", 900);
+                let refused = host.statement(&session, &deep).await.expect_err("too deep");
+                assert!(refused.message().contains("functions within each other"), "{}", refused.message());
+                for (first, step) in [("1", " + 1"), ("'a'", " || 'a'"), ("true", " AND true")] {
+                    host.statement(&session, &chain(first, step, 900)).await.expect(first);
+                }
+            });
+        };
+        let planned = std::thread::Builder::new().stack_size(STACK).spawn(plan).expect("a thread").join();
+        assert!(planned.is_ok(), "see its message above");
     }
 
     /// 128 KiB in 900 places are 115 MB.
