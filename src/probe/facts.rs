@@ -21,6 +21,7 @@ use super::refusal::key_format;
 use super::vocabulary::{filtered_by, is_of, plain};
 use crate::client::Secret;
 use crate::error::{Error, ErrorKind, Result};
+use crate::profile::Zone;
 
 /// Other names of the parameters with fixed names, without case and punctuation.
 const OTHER_NAMES: [(&str, &[&str]); 6] = [
@@ -80,6 +81,27 @@ const OTHER_NAMES: [(&str, &[&str]); 6] = [
     ),
     (SORT, &["sort", "orderby", "sortby", "order", "rank", "ranking"]),
 ];
+
+/// Other names of the place of a page, which are those of the beginning of a window as well: only a number tells them apart.
+const BEGINNINGS: [&str; 6] = ["from", "start", "first", "startindex", "startat", "startrow"];
+
+/// True for a value that the parameter with this usual name may have in an example: a period, a zone, the place of a page, or a sort
+/// order. Names of the saved search and of the page size need other evidence.
+fn is_value_of(usual: &str, value: &str) -> bool {
+    /// Rows that are not a time in seconds.
+    const ROWS: u64 = 1_000_000;
+    let number = value.parse::<u64>().ok();
+    match usual {
+        DURATION => super::names::usual_for(value) == Some(DURATION),
+        TIMEZONE => value.parse::<Zone>().is_ok(),
+        OFFSET => number.is_some_and(|number| number < ROWS),
+        // A direction alone goes with another parameter.
+        SORT => {
+            number.is_none() && shape_of_instant(value).is_none() && !["asc", "desc"].contains(&plain(value).as_str())
+        }
+        _ => false,
+    }
+}
 
 /// Names of the parameters with fixed names among these, which are all that a service has, by their usual names.
 pub(super) fn names_among(all: &[String]) -> Vec<(String, String)> {
@@ -269,7 +291,8 @@ impl Facts {
     }
 
     /// Names of parameters that differ from the usual ones, by the usual names: as stated, or else as in an example. An example
-    /// without an `aid` has another name for it, and so for the other parameters as well.
+    /// without an `aid` has another name for it, and so for the other parameters as well; one with an `aid` may have other names for
+    /// parameters whose values are of their kind.
     pub(super) fn names(&self) -> Vec<(String, String)> {
         const ENTRIES: [(&str, &str, &str); 6] = [
             (AID, "search", "aid"),
@@ -280,24 +303,34 @@ impl Facts {
             (SORT, "sort", "parameter"),
         ];
         let stated = |section: &str, key: &str| Some(self.stated(section, key)?.trim_matches('"').to_owned());
-        let guessed = |usual: &str| {
-            let used = |name: &str| self.example.iter().any(|(given, _)| given == name);
-            let alike = |name: &&String| {
-                // `filter[aid]`
-                let inner =
-                    name.strip_suffix(']').and_then(|name| name.rsplit_once('[')).map(|(_, inner)| plain(inner));
-                let is = |word: &str| OTHER_NAMES.iter().any(|(of, words)| *of == usual && words.contains(&word));
-                is(&plain(name)) || inner.is_some_and(|inner| inner == plain(usual) || is(&inner))
-            };
-            let other = self.aid.is_none() && !used(usual);
-            let names = || self.example.iter().map(|(name, _)| name);
-            names().find(alike).or_else(|| self.period().filter(|_| usual == DURATION)).filter(|_| other).cloned()
-        };
         let names = ENTRIES.iter().filter_map(|(usual, section, key)| {
-            let own = stated(section, key).or_else(|| guessed(usual)).filter(|own| own != usual)?;
+            let own = stated(section, key).or_else(|| self.guessed(usual)).filter(|own| own != usual)?;
             Some(((*usual).to_owned(), own))
         });
         names.collect()
+    }
+
+    /// The parameter of the example that is the one with this usual name by its own name, unless the example has the usual one.
+    fn guessed(&self, usual: &str) -> Option<String> {
+        let example = || self.example.iter();
+        if example().any(|(name, _)| name == usual) {
+            return None;
+        }
+        let alike = |name: &str| {
+            // `filter[aid]`
+            let inner = name.strip_suffix(']').and_then(|name| name.rsplit_once('[')).map(|(_, inner)| plain(inner));
+            let is = |word: &str| OTHER_NAMES.iter().any(|(of, words)| *of == usual && words.contains(&word));
+            is(&plain(name)) || inner.is_some_and(|inner| inner == plain(usual) || is(&inner))
+        };
+        // Beside the saved search under its usual name, a parameter may be another one of the service.
+        let is_told = |value: &str| self.aid.is_none() || is_value_of(usual, value);
+        let is_place = |name: &str, value: &str| {
+            usual == OFFSET && BEGINNINGS.contains(&plain(name).as_str()) && is_value_of(OFFSET, value)
+        };
+        let mut named = example().filter(|(name, value)| alike(name) && is_told(value)).map(|(name, _)| name);
+        let mut placed = example().filter(|(name, value)| is_place(name, value)).map(|(name, _)| name);
+        let by_name = named.next().or_else(|| placed.next());
+        by_name.or_else(|| self.period().filter(|_| usual == DURATION)).cloned()
     }
 
     /// The only parameter of the example whose value is a period, such as `30d`.
@@ -493,6 +526,8 @@ fn standing(name: &str, value: &str, found: &Findings, facts: &Facts) -> (bool, 
             (Some(page), Ok(size)) if size <= page.max => yes("pages of this size were returned"),
             _ => no("no page of this size was seen"),
         },
+        OFFSET if found.offset.is_some() => yes("another page came for another number"),
+        OFFSET if found.no_offset.is_some() => no("no effect was seen"),
         OFFSET | TIMEZONE => (true, "taken".to_owned()),
         _ => match (&found.asked, &window.absolute) {
             (Some(MentionsParameter::Flag(flag, _)), _) if flag == name => yes("mentions are returned with it only"),
@@ -756,6 +791,40 @@ mod tests {
         assert_eq!(names, [(AID.to_owned(), "filter[aid]".to_owned()), (DURATION.to_owned(), "last".to_owned())]);
         assert_eq!(facts.name_of_aid(&["9".to_owned()]).map(String::as_str), Some("topic"));
         assert_eq!(facts.name_of_aid(&["9".to_owned(), "7".to_owned()]), None);
+    }
+
+    #[test]
+    fn an_example_with_an_aid_may_have_other_names() {
+        // The period, the zone, the place of a page, its size and the sort order.
+        let cases = [
+            (
+                "startDate=2026-11-01T00:00:00.000%2B0000&endDate=2026-11-20T00:00:00.000%2B0000&pageSize=50&page=0&orderBy=date\
+                 &orderDirection=desc&timezone=UTC",
+                [None, None, Some("page"), None, Some("orderBy")],
+            ),
+            (
+                "start=2026-11-01T00:00:00&end=2026-11-20T00:00:00&tz=UTC&page=1&page_size=50&sort_by=date&sort_order=desc",
+                [None, Some("tz"), Some("page"), None, Some("sort_by")],
+            ),
+            (
+                "period[begin]=2026-11-01T00:00:00Z&period[end]=2026-11-20T00:00:00Z&from=0&size=50&sort=date:desc",
+                [None, None, Some("from"), None, Some("sort")],
+            ),
+            (
+                "from=2026-11-01&to=2026-11-20&skip=0&size=50&orderBy=publishedDesc",
+                [None, None, Some("skip"), None, Some("orderBy")],
+            ),
+            ("period=30d&lang=de", [Some("period"), None, None, None, None]),
+            // Other parameters of a service that has the usual names, and values of another kind.
+            ("dataFrom=0&page=2&order=desc&last=5&zone=north&sortBy=new&sort=reach", [None; 5]),
+        ];
+        each(cases, |(parameters, expected)| {
+            let facts = self::facts(&format!("https://x.test/v4/search?aid=7&{parameters}"), None).0;
+            let names = facts.names();
+            let own = |usual: &str| names.iter().find(|(name, _)| name == usual).map(|(_, own)| own.as_str());
+            assert_eq!([DURATION, TIMEZONE, OFFSET, SIZE, SORT].map(own), expected, "{parameters}");
+            assert_eq!(own(AID), None, "{parameters}");
+        });
     }
 
     #[test]
