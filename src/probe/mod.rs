@@ -1,7 +1,7 @@
 //! Probes an unknown service and writes a profile for it.
 //!
 //! ```text
-//! dialogue ─▶ saved_search ─▶ mentions ─▶ rounds, judge, filters ─▶ offset, paging, zone_of_times, window_ends
+//! dialogue ─▶ saved_search ─▶ mentions ─▶ rounds, judge, filters ─▶ offset, places, paging, zone_of_times, window_ends
 //!     │                                            ─▶ timeline_days ─▶ observations ─▶ document, report
 //!     │                    effects, numbers, roles, overview: coverage of a response, its counts, the meaning of its fields
 //!     │                    roles_of_example: parameters of an example by what the service says of a value that it does not have
@@ -41,6 +41,7 @@ mod offset;
 mod openapi;
 mod overview;
 mod paging;
+mod places;
 mod recorded;
 mod refusal;
 mod roles;

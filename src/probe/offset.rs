@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::asker::{Pair, Reply};
-use super::candidates::{AID, OFFSET, SORT, pair};
+use super::candidates::{AID, OFFSET, SIZE, SORT, pair};
 use super::dialogue::{Dialogue, FEW, TRIAL};
 use super::observations::{CursorPlace, Findings, NoOffset, Offset, Seen};
 use super::shape::{self, Path, number, place, said};
@@ -23,14 +23,23 @@ impl Dialogue {
         if self.found.mentions.is_none() || (!is_numbered && self.cursor().await?) {
             return Ok(());
         }
-        self.numbered_offset(None).await?;
+        // A service that has another name for the page size has one for the place of a page as well.
+        let [has_size, has_place] =
+            [SIZE, OFFSET].map(|usual| self.asker.names.iter().any(|(known, _)| known == usual));
+        let is_likely = has_size && !has_place && self.takes_any_name();
+        if is_likely {
+            self.place_among_names().await?;
+        }
+        if self.found.offset.is_none() {
+            self.numbered_offset(None).await?;
+        }
         if is_numbered && self.found.offset.is_none() {
             self.cursor().await?;
         }
         if self.found.offset.is_none() && self.found.cursor.is_none() {
             self.place_of_last().await?;
         }
-        if self.found.offset.is_none() && self.found.cursor.is_none() {
+        if self.found.offset.is_none() && self.found.cursor.is_none() && !is_likely {
             self.other_place().await?;
         }
         if self.found.offset.is_some() || self.found.cursor.is_some() { Ok(()) } else { self.no_offset() }
@@ -48,7 +57,7 @@ impl Dialogue {
     }
 
     /// Determines the unit of an offset and its first value. `second`: the response for 2, if it came before.
-    async fn numbered_offset(&mut self, second: Option<(Vec<String>, Reply)>) -> Result<()> {
+    pub(super) async fn numbered_offset(&mut self, second: Option<(Vec<String>, Reply)>) -> Result<()> {
         let small = self.accepted(5);
         let newest = self.newest_known();
         let Some((one, _)) = self.newest_ids(1, small).await? else { return Ok(()) };
@@ -104,37 +113,8 @@ impl Dialogue {
         Ok(is_next.then_some(Offset { pages: false, first: 0, aligned: true }))
     }
 
-    /// Sends usual names of the place of a page, if the service has other names than the usual ones for other parameters.
-    async fn other_place(&mut self) -> Result<()> {
-        const NAMES: [&str; 2] = ["page", "offset"];
-        /// Requests reserved for later steps.
-        const RESERVE: u64 = 6;
-        let before = Arc::clone(&self.asker.names);
-        let is_named = before.iter().any(|(usual, _)| usual == OFFSET);
-        if before.is_empty() || is_named || !self.asker.listed.is_empty() {
-            return Ok(());
-        }
-        let (small, known) = (self.accepted(5), self.newest_known());
-        for own in NAMES {
-            if self.asker.left() <= RESERVE {
-                break;
-            }
-            self.name(OFFSET, own);
-            // The third row or the second page: neither begins with the first mention.
-            let second = self.newest_ids(2, small).await?;
-            if second.as_ref().is_some_and(|(ids, _)| !ids.is_empty() && ids.first() != known.first()) {
-                self.numbered_offset(second).await?;
-            }
-            if self.found.offset.is_some() {
-                return Ok(());
-            }
-            self.asker.names = Arc::clone(&before);
-        }
-        Ok(())
-    }
-
     /// Names of the newest mentions of the longest page that begins with the first one.
-    fn newest_known(&self) -> Vec<String> {
+    pub(super) fn newest_known(&self) -> Vec<String> {
         let names = |reply: &Reply| self.rows(reply).iter().map(|row| self.found.name_of(row)).collect::<Vec<String>>();
         let first = self.newest_replies().filter(|reply| reply.asked.iter().all(|(name, _)| name != OFFSET));
         first.map(names).max_by_key(Vec::len).unwrap_or_default()
@@ -382,7 +362,7 @@ fn first_page(newest: &[String], page: &[String]) -> Option<Vec<String>> {
 
 /// Number of parameters that are tried next, if one of `all` has an effect: all of them, then the likeliest one of those that work
 /// together, then half of those that are left.
-fn tried_together(all: usize, left: usize, works: bool) -> usize {
+pub(super) fn tried_together(all: usize, left: usize, works: bool) -> usize {
     match works {
         false => left,
         true if left == all => 1,

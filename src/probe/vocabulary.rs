@@ -480,6 +480,24 @@ pub(super) const SIZES: [&str; 13] = [
     "num",
 ];
 
+/// Names of the place of a page, the likeliest first, each with true if it usually counts pages.
+pub(super) const OFFSETS: [(&str, bool); 14] = [
+    ("page", true),
+    ("offset", false),
+    ("skip", false),
+    ("from", false),
+    ("start", false),
+    ("pageNumber", true),
+    ("page_number", true),
+    ("page[number]", true),
+    ("startIndex", false),
+    ("start_index", false),
+    ("pageIndex", true),
+    ("page_index", true),
+    ("page[offset]", false),
+    ("dataFrom", false),
+];
+
 /// Parameters that take the id of the mention before a page, the likeliest first.
 pub(super) const PLACES: [&str; 14] = [
     "after",
