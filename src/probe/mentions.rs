@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::asker::{Pair, Reply};
 use super::candidates::{OFFSET, SIZE, pair};
 use super::dialogue::{Dialogue, FEW};
+use super::names::lengths;
 use super::observations::MentionsParameter;
 use super::refusal;
 use super::shape::{self, Path, at, leaves, place};
@@ -57,6 +58,11 @@ impl Dialogue {
             }
             return Ok(false);
         };
+        // As many came unasked, and there are more: the size has another name, or there is none.
+        let has_more = |rows: usize| self.count(&reply).is_some_and(|count| count > rows as u64);
+        if few.came_again(&reply, &path).is_some_and(has_more) && self.asked_by_other_size(few).await? {
+            return Ok(true);
+        }
         let (asked, text) = match few.came_before(&path) {
             None | Some(0) => (MentionsParameter::Size, "mentions are returned if dataSize is above 0"),
             Some(_) => (MentionsParameter::Always, "every search returns mentions, as many as dataSize requests"),
@@ -240,14 +246,18 @@ impl Dialogue {
         left.truncate(if strict { ALONE } else { left.len() });
         let all = left.len();
         let mut last = None;
+        // All names are sent at once, each with its own number. The number of mentions that come shows the likeliest one.
+        let mut numbers = if strict { Vec::new() } else { self.telling_sizes(all) };
+        let mut is_likely = false;
         while !left.is_empty() && self.asker.left() > RESERVE {
             let half = match left.len() {
-                _ if strict => left[..1].to_vec(),
+                _ if strict || is_likely => left[..1].to_vec(),
                 _ if last.is_none() => left.clone(),
                 many if many == all => left[..2].to_vec(),
                 many => left[..many.div_ceil(2)].to_vec(),
             };
-            let sizes = half.iter().map(|name| pair(name, FEW));
+            let number = |at: usize| numbers.get(at).copied().unwrap_or(FEW);
+            let sizes = half.iter().enumerate().map(|(at, name)| pair(name, number(at)));
             let asked = [vec![self.aid()], self.found.with.clone(), sizes.collect()].concat();
             let Some(reply) = self.asker.ask("search", &asked).await? else { break };
             let sizes = if reply.is_refusal() { refusal::sizes(&reply.message()) } else { Vec::new() };
@@ -266,11 +276,22 @@ impl Dialogue {
                 }
                 return Ok(came.map(|(own, path, reply)| (own, reply, path)));
             }
+            if !numbers.is_empty() {
+                let shown = few.number_of_unasked(&reply).and_then(|came| numbers.iter().position(|one| *one == came));
+                numbers.clear();
+                is_likely = shown.is_some();
+                shown.into_iter().for_each(|at| left[..=at].rotate_right(1));
+                if few.is_without_effect(&reply) {
+                    break;
+                }
+                continue;
+            }
             match few.mentions_in(&reply) {
                 Some(path) => {
                     left = half;
                     last = Some((reply, path));
                 }
+                None if std::mem::take(&mut is_likely) => drop(left.drain(..1)),
                 None if last.is_none() && !strict => break,
                 None => drop(left.drain(..half.len())),
             }
@@ -279,6 +300,12 @@ impl Dialogue {
             }
         }
         Ok(None)
+    }
+
+    /// Different page sizes, none of which came unasked.
+    fn telling_sizes(&self, count: usize) -> Vec<u64> {
+        let unasked = self.first.as_ref().map(lengths).unwrap_or_default();
+        (FEW..).filter(|size| !unasked.contains(size)).take(count).collect()
     }
 
     /// Parameters that may request mentions, and values to try: the likeliest ones named by the service, or usual ones.
@@ -349,6 +376,23 @@ impl FewMentions {
     /// Length of the array at a path of the response without a number.
     fn came_before(&self, path: &Path) -> Option<usize> {
         Some(at(self.bare.as_ref()?.body.as_ref()?, path)?.as_array()?.len())
+    }
+
+    /// Length of the array at a path, if it is the same as without a number.
+    fn came_again(&self, reply: &Reply, path: &Path) -> Option<usize> {
+        let now = at(reply.body.as_ref()?, path)?.as_array()?.len();
+        self.came_before(path).filter(|before| *before == now)
+    }
+
+    /// Number of the mentions of a response, at the place of those that the response without a number has.
+    fn number_of_unasked(&self, reply: &Reply) -> Option<u64> {
+        let body = reply.body.as_ref().filter(|_| !reply.is_refusal())?;
+        Some(at(body, &self.unasked()?)?.as_array()?.len() as u64)
+    }
+
+    /// True for a refusal, and if as many mentions came as in the response without a number.
+    fn is_without_effect(&self, reply: &Reply) -> bool {
+        reply.is_refusal() || self.unasked().is_some_and(|path| self.came_again(reply, &path).is_some())
     }
 
     /// Path of the records that the response without a number has.
