@@ -75,6 +75,8 @@ pub(super) struct Dialogue {
     pub(super) answer_to_example: Option<Reply>,
     /// Names of the parameter of the saved search that were tried because the list or a refusal has them, with their values.
     pub(super) tried_members: Vec<Pair>,
+    /// Set if the service took a value without a meaning under all usual names of the sort order.
+    pub(super) ignores_orders: bool,
     /// Set once a search was requested without a saved search.
     pub(super) has_tried_bare: bool,
     /// Set once a search was requested with the ends of a window that a refusal misses.
@@ -112,6 +114,7 @@ impl Dialogue {
             is_example_answered: false,
             answer_to_example: None,
             tried_members: Vec::new(),
+            ignores_orders: false,
             has_tried_bare: false,
             has_tried_ends: false,
             zone_days: None,

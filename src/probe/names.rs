@@ -177,6 +177,9 @@ impl Dialogue {
             self.name(SORT, names[0]);
             return Ok(());
         }
+        if self.parameters.is_none() {
+            return self.names_in_refusals().await;
+        }
         if self.found.asked.is_none() || named || self.parameters.as_ref().is_none_or(|known| !known.is_empty()) {
             return Ok(());
         }
@@ -196,6 +199,51 @@ impl Dialogue {
                 }
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Sends a value that no service has in usual names of the sort order and of the zone, all at once, to a service that ignores unknown
+    /// parameters and has another name for the page size. A refusal shows which of them it has. If it refuses none, no order is likely
+    /// to be known to it.
+    async fn names_in_refusals(&mut self) -> Result<()> {
+        const NAMES: [(&str, &[&str]); 2] = [
+            (SORT, &[SORT, "sort_by", "sort", "orderBy", "order_by", "order"]),
+            (TIMEZONE, &[TIMEZONE, "tz", "time_zone", "timeZone"]),
+        ];
+        /// Those that are words of sentences as well.
+        const WORDS: [&str; 2] = ["sort", "order"];
+        /// Requests for it.
+        const TRIES: usize = 3;
+        /// Requests reserved for later steps.
+        const RESERVE: u64 = 12;
+        let is_named = |usual: &str| self.asker.names.iter().any(|(known, _)| known == usual);
+        let is_given = |usual: &str| is_named(usual) || !self.known.facts.values(usual).is_empty();
+        let is_other = self.found.asked.is_some() && is_named(SIZE);
+        let mut open: Vec<(&str, &[&str])> =
+            NAMES.into_iter().filter(|(usual, _)| is_other && !is_given(usual)).collect();
+        // Once the name of the sort order is known, that of the zone is not worth a request.
+        for _ in 0..TRIES {
+            let has_order = open.iter().any(|(usual, _)| *usual == SORT);
+            if !has_order || self.asker.left() <= RESERVE {
+                break;
+            }
+            let names = || open.iter().flat_map(|(usual, names)| names.iter().map(move |name| (*usual, *name)));
+            let sent: Vec<Pair> = names().map(|(_, name)| pair(name, NONSENSE)).collect();
+            let asked = [vec![self.aid()], self.found.with.clone(), sent].concat();
+            let Some(reply) = self.asker.ask("search", &asked).await? else { break };
+            if !reply.is_refusal() {
+                self.ignores_orders = true;
+                break;
+            }
+            let told = names().filter_map(|(usual, name)| Some((reply.mentions(name)?, usual, name)));
+            let told = told.min_by_key(|(at, _, name)| (WORDS.contains(name), *at));
+            self.refusals.push(reply);
+            let Some((_, usual, own)) = told else { break };
+            if own != usual {
+                self.take_names(vec![(usual.to_owned(), own.to_owned())], "the refusal of a value shows it");
+            }
+            open.retain(|(other, _)| *other != usual);
         }
         Ok(())
     }

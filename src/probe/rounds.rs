@@ -186,6 +186,7 @@ impl Dialogue {
         let is_local = self.found.time_zone.is_none()
             && self.samples.iter().any(|row| self.found.has_local_time(row) == Some(true));
         let [no_period, no_order, no_zone] = [DURATION, SORT, TIMEZONE].map(|usual| self.is_unnamed(usual));
+        let ignores_orders = self.ignores_orders;
         let Self { asker, found, parameters, .. } = self;
         // All pairs of ends are sent at once, which a strict service would reject if it does not name its parameters.
         let named = parameters.as_deref();
@@ -199,6 +200,8 @@ impl Dialogue {
                 match dimension.name {
                     "period" => next_periods(found, dimension, newest, named, &spoken.periods, no_period),
                     "order" if no_order => dimension.give_up(|_| true),
+                    // The control and one order show which one comes whatever is sent.
+                    "order" if ignores_orders => dimension.queue.truncate(2_usize.saturating_sub(dimension.done.len())),
                     "order" => more_orders(found, dimension, &spoken.orders),
                     "filter" => more_filters(found, dimension),
                     "zone" if no_zone => dimension.give_up(|_| true),
