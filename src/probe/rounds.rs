@@ -3,6 +3,8 @@
 //!
 //! The scheduler sends them. This file decides which candidates there are, in which order, and when others are not worth a request.
 
+use std::collections::VecDeque;
+
 use super::asker::{Pair, Reply, own_name};
 use super::candidates::{
     ALONE, DURATION, LONG, NONSENSE, SIZE, SORT, Spoken, TIMEZONE, any_notation, are_told, more_filters, more_orders,
@@ -145,6 +147,9 @@ impl Dialogue {
             });
             let mut fixed = self.asking(self.accepted(LOOK));
             fixed.extend(oldest.map(|(tried, _)| pair(SORT, &tried.label)));
+            if self.is_example_answered && self.known.facts.values(DURATION).is_empty() {
+                self.try_known_ends(&fixed, &mut periods, newest).await?;
+            }
             let mut others = [periods, filters];
             self.try_all(&fixed, &mut others, newest).await?;
             [periods, filters] = others;
@@ -165,6 +170,17 @@ impl Dialogue {
             [orders, filters] = others;
         }
         Ok(Round { periods, zones, orders, filters })
+    }
+
+    /// Tries the ends of a window that an example has, without a filter: mentions alone show their effect, and a filter may leave none.
+    async fn try_known_ends(&mut self, fixed: &[Pair], periods: &mut Dimension, newest: Option<i64>) -> Result<()> {
+        let (ends, others): (VecDeque<Try>, VecDeque<Try>) = periods.queue.drain(..).partition(Try::is_absolute);
+        let mut alone = [Dimension::new("ends", ends)];
+        self.try_all(fixed, &mut alone, newest).await?;
+        let [alone] = alone;
+        periods.queue.extend(others.into_iter().chain(alone.queue));
+        periods.done.extend(alone.done);
+        Ok(())
     }
 
     /// Tries all candidates of some dimensions, beside these parameters.
