@@ -3,6 +3,7 @@
 //!
 //! A name is a candidate: the effect of the parameter shows that it is the right one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -158,10 +159,11 @@ impl Dialogue {
         let queries = texts.filter_map(|text| text.split_once('?')).map(|(_, query)| query);
         let queries = queries.map(|query| url::form_urlencoded::parse(query.as_bytes()).into_owned().collect());
         let of_this = queries.filter(|pairs: &Vec<Pair>| pairs.contains(&of_search));
-        let numbers = of_this.flatten().filter(|(_, value)| value.parse::<u64>().is_ok());
-        let listed: Vec<String> = numbers.map(|(name, _)| name).collect();
+        let numbers: Vec<Pair> = of_this.flatten().filter(|(_, value)| value.parse::<u64>().is_ok()).collect();
+        let listed: Vec<String> = numbers.iter().map(|(name, _)| name.clone()).collect();
         let mut names = names_among(&listed);
         names.retain(|(usual, _)| usual == OFFSET || usual == SIZE);
+        names.extend(size_in_links(&numbers, &names, &lengths(reply)));
         self.take_names(names, "a link of a response has it");
     }
 
@@ -298,6 +300,22 @@ impl Dialogue {
         self.asker.names = Arc::new(before.iter().cloned().chain(names).collect());
         true
     }
+}
+
+/// The page size by the usual name: the only other number beside the place of a page in links that is that of the mentions that came.
+/// `names`: those that are known by their names. `rows`: lengths of the arrays that may have mentions.
+fn size_in_links(numbers: &[Pair], names: &[(String, String)], rows: &[u64]) -> Option<(String, String)> {
+    let is_named = |usual: &str| names.iter().any(|(known, _)| known == usual);
+    let has = |usual: &str| is_named(usual) || numbers.iter().any(|(name, _)| name == usual);
+    if has(SIZE) || !has(OFFSET) {
+        return None;
+    }
+    let is_known = |own: &str| own == OFFSET || names.iter().any(|(_, known)| known == own);
+    let is_size = |value: &str| value.parse::<u64>().is_ok_and(|number| number >= LEAST && rows.contains(&number));
+    let fitting = numbers.iter().filter(|(name, value)| !is_known(name) && is_size(value));
+    let own: BTreeSet<&String> = fitting.map(|(name, _)| name).collect();
+    let own = own.first().filter(|_| own.len() == 1)?;
+    Some((SIZE.to_owned(), (*own).clone()))
 }
 
 /// True if a response, to the first request with [`FEW`] in one more parameter, may be another page of the same search: with the same
@@ -638,6 +656,26 @@ mod tests {
             ("view", "reach"),
         ]);
         assert_eq!(by_values(&example, |_| true), pairs(&[]));
+    }
+
+    #[test]
+    fn the_number_of_mentions_in_a_link_names_the_page_size() {
+        let cases = [
+            (vec![("offset", "10"), ("hpp", "10")], 10, Some("hpp")),
+            (vec![("offset", "20"), ("hpp", "10"), ("version", "4")], 10, Some("hpp")),
+            // Nothing tells which of two it is, and other numbers are none.
+            (vec![("offset", "20"), ("hpp", "10"), ("version", "10")], 10, None),
+            (vec![("offset", "20"), ("hpp", "10")], 25, None),
+            (vec![("offset", "20"), ("limit", "10"), ("version", "10")], 10, None),
+            (vec![("dataFrom", "10"), ("hpp", "10")], 10, Some("hpp")),
+            (vec![("year", "10"), ("hpp", "10")], 10, None),
+        ];
+        each(cases, |(numbers, rows, own)| {
+            let numbers = pairs(&numbers);
+            let listed: Vec<String> = numbers.iter().map(|(name, _)| name.clone()).collect();
+            let found = size_in_links(&numbers, &names_among(&listed), &[rows]);
+            assert_eq!(found, own.map(|own| (SIZE.to_owned(), own.to_owned())), "{numbers:?}");
+        });
     }
 
     #[test]
