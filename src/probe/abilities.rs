@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::candidates::SIZE;
 use super::observations::{Findings, Form, MentionsParameter};
 use super::shape::Type;
 
@@ -16,8 +17,33 @@ pub struct Ability {
     pub how: String,
 }
 
-/// Derives the capabilities from the findings.
+/// Derives the capabilities from the findings. If the service refuses each search of the profile, it has none that need one.
 pub(super) fn abilities(found: &Findings) -> Vec<Ability> {
+    const OF_SEARCHES: [&str; 4] = ["overview", "timeline", "mentions", "count(*)"];
+    let refused = why_refused(found);
+    let abilities = seen(found).into_iter().map(|ability| match &refused {
+        Some(why) if OF_SEARCHES.contains(&ability.what) => Ability { works: false, how: why.clone(), ..ability },
+        _ => ability,
+    });
+    abilities.collect()
+}
+
+/// The reason why the service refuses each search of the profile, if it does.
+fn why_refused(found: &Findings) -> Option<String> {
+    let always = found.asked == Some(MentionsParameter::Always);
+    match found.ends.as_slice() {
+        [] if found.size_is_refused && always => {
+            let name = found.parameter(SIZE);
+            Some(format!("each search is sent with {name}, which the service refuses; set [page]"))
+        }
+        [] => None,
+        _ if found.window.absolute.is_some() => None,
+        ends => Some(format!("each search needs {}, and no window is known; set [window]", ends.join(" and "))),
+    }
+}
+
+/// Capabilities that responses showed.
+fn seen(found: &Findings) -> Vec<Ability> {
     let ability = |what, works, how: String| Ability { what, works, how };
     let listed = found.lists.len();
     let page = found.page.map_or(10, |page| page.max);
@@ -123,5 +149,32 @@ pub(super) fn holes(found: &Findings) -> Vec<&'static str> {
 impl fmt::Display for Ability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<16} {:<4} {}", self.what, if self.works { "yes" } else { "no" }, self.how)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::observations::Absolute;
+
+    #[test]
+    fn searches_that_are_refused_are_no_capability() {
+        let found = || Findings {
+            asked: Some(MentionsParameter::Always),
+            counts: true,
+            counted: Some(vec!["total".to_owned()]),
+            ..Findings::default()
+        };
+        let told = |found: &Findings| {
+            let of = |what: &str| abilities(found).into_iter().find(|ability| ability.what == what);
+            ["overview", "mentions", "count(*)"].map(|what| of(what).map(|ability| ability.works))
+        };
+        assert_eq!(told(&found()), [Some(true); 3]);
+        let mut needs_ends = Findings { ends: vec!["from".to_owned(), "to".to_owned()], ..found() };
+        assert_eq!(told(&needs_ends), [Some(false); 3]);
+        let form = Form::Separate("from".to_owned(), "to".to_owned());
+        needs_ends.window.absolute = Some(Absolute { form, instants: "date", inclusive: Some(true) });
+        assert_eq!(told(&needs_ends), [Some(true); 3]);
+        assert_eq!(told(&Findings { size_is_refused: true, ..found() }), [Some(false); 3]);
     }
 }
