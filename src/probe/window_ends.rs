@@ -304,13 +304,15 @@ impl Dialogue {
     }
 
     /// The day to request next, and the times of mentions that are known; `None` if no day tells zones apart. `asked`: the zone that is
-    /// requested, if its days may be those of windows.
+    /// requested, if its days may be those of windows. Otherwise, the zone that the list names is told apart first.
     async fn next_day(&mut self, search: &mut DaySearch, asked: Option<Zone>) -> Result<Option<(i64, Vec<i64>)>> {
         let mut known = self.known_times();
-        let mut day = telling_day(&known, &search.fixed, asked, &search.done);
+        // The zone that the list names is the likeliest one.
+        let likely = asked.or(self.found.named_zone.filter(|zone| search.fixed.contains(zone)));
+        let mut day = telling_day(&known, &search.fixed, likely, &search.done);
         if day.is_none() && !std::mem::replace(&mut search.has_oldest, true) && self.oldest_page().await? {
             known = self.known_times();
-            day = telling_day(&known, &search.fixed, asked, &search.done);
+            day = telling_day(&known, &search.fixed, likely, &search.done);
         }
         // Without known mentions, an old day from before a change of clocks.
         let among: Vec<Zone> = search.fixed.iter().copied().chain(asked).collect();
@@ -416,9 +418,9 @@ impl DayMentions {
     }
 }
 
-/// The day, as its midnight in UTC, whose mentions tell these zones apart best, or from the requested one; `None` if none does.
+/// The day, as its midnight in UTC, whose mentions tell these zones apart best, or from the likely one; `None` if none does.
 /// `known`: times of mentions, newest first. `but`: days that were asked for.
-fn telling_day(known: &[i64], zones: &[Zone], requested: Option<Zone>, but: &[i64]) -> Option<i64> {
+fn telling_day(known: &[i64], zones: &[Zone], likely: Option<Zone>, but: &[i64]) -> Option<i64> {
     let newest = known.first()?.div_euclid(DAY) * DAY;
     let days: BTreeSet<i64> = known.iter().map(|at| at.div_euclid(DAY) * DAY).collect();
     let worth = |day: i64| {
@@ -431,7 +433,7 @@ fn telling_day(known: &[i64], zones: &[Zone], requested: Option<Zone>, but: &[i6
         for zone in zones {
             *groups.entry(mentions(*zone)?).or_default() += 1;
         }
-        let alike = match requested {
+        let alike = match likely {
             Some(zone) => groups.get(&mentions(zone)?).copied().unwrap_or_default(),
             None => groups.into_values().max()?,
         };
@@ -469,4 +471,23 @@ fn told_start(reply: &Reply, day: i64) -> Option<i64> {
     let mut instants = begins.filter_map(|(_, value)| shape::instant(value)).filter(|at| (at - day).abs() <= DAY);
     let first = instants.next()?;
     instants.all(|other| other == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_likely_zone_is_told_apart_first() {
+        let at = |text: &str| shape::instant(&Value::from(text)).expect("an instant");
+        // Days of Kyiv begin at 22:00 in UTC, those of +01:30 at 22:30, and those of +01:00 at 23:00.
+        let known =
+            ["25T12:00", "20T12:00", "19T22:15", "18T12:00", "17T22:45"].map(|day| at(&format!("2026-11-{day}:00Z")));
+        let zones = ["Europe/Kyiv", "UTC", "+01:00", "+01:30"].map(|zone| zone.parse::<Zone>().expect("a zone"));
+        let day = |likely: Option<Zone>| telling_day(&known, &zones, likely, &[]);
+        assert_eq!(day(None), Some(at("2026-11-18T00:00:00Z")));
+        assert_eq!(day(Some(zones[0])), Some(at("2026-11-20T00:00:00Z")));
+    }
 }
