@@ -396,7 +396,6 @@ fn absolute_periods(
     if let Some(tried) = done.map(|(tried, _)| tried.clone()).min_by_key(ends_of) {
         return add_half(periods, tried);
     }
-    let ends = ends_to_try(found, periods, named);
     let refusals: Vec<(Try, String)> = periods
         .done
         .iter()
@@ -405,6 +404,7 @@ fn absolute_periods(
             Outcome::Taken(_) | Outcome::Unknown => None,
         })
         .collect();
+    let ends = ends_to_try(found, periods, named);
     add_named_ends(periods, &ends, span, &refusals);
     let says = |word: &str| listed.is_some_and(|listed| listed.iter().any(|hint| hint.contains(word)));
     if says("YYYY") {
@@ -537,8 +537,12 @@ fn add_named_ends(periods: &mut Dimension, ends: &[(String, String)], span: (i64
 
 /// The format of instants that a text names.
 pub(super) fn format_named(text: &str) -> Option<&'static str> {
-    let text = text.to_ascii_lowercase();
+    // Patterns may have letters in quotes: `yyyy-MM-dd'T'HH:mm:ss'Z'`.
+    let text = text.to_ascii_lowercase().replace('\'', "");
     let has = |word: &str| text.contains(word);
+    // A time to the second, and what follows it.
+    let behind = text.split_once("yyyy-mm-ddthh:mm:ss").map(|(_, behind)| behind);
+    let is_local = behind.is_some_and(|behind| !behind.starts_with(['z', 'x', '+', '-', '.', '±', '[']));
     match () {
         () if has("millisecond") || has("epoch_ms") || has("epoch ms") => Some("epoch_ms"),
         () if has("epoch") || has("seconds since") || has("unix") => Some("epoch_s"),
@@ -546,6 +550,7 @@ pub(super) fn format_named(text: &str) -> Option<&'static str> {
         () if has("rfc 3339") || has("rfc3339") || has("iso 8601") || has("instant") || has("t00:00") => {
             Some("rfc3339")
         }
+        () if behind.is_some() => Some(if is_local { "local" } else { "rfc3339" }),
         () if has("a date") || has("dates") || has("calendar day") => Some("date"),
         () => None,
     }
@@ -864,6 +869,19 @@ mod tests {
         assert_eq!((next.label.as_str(), names), ("ends date", vec!["desde", "hasta"]));
         assert_eq!(format_shown("since: 'x' is not an instant such as 2026-01-31T08:00:00Z."), Some("rfc3339"));
         assert_eq!(format_shown("no query 1998301772 and no date"), None);
+    }
+
+    #[test]
+    fn patterns_of_times_tell_their_format() {
+        let cases = [
+            ("start: must be formatted as YYYY-MM-DDTHH:MM:SS, without a zone", Some("local")),
+            ("failed to parse date with format [yyyy-MM-dd'T'HH:mm:ss'Z']", Some("rfc3339")),
+            ("expected YYYY-MM-DDTHH:MM:SS+HH:MM", Some("rfc3339")),
+            ("write a date as YYYY-MM-DD", Some("date")),
+            ("expected ISO 8601, as YYYY-MM-DDTHH:MM:SS", Some("rfc3339")),
+            ("no such search", None),
+        ];
+        each(cases, |(text, format)| assert_eq!(format_named(text), format, "{text}"));
     }
 
     #[test]
