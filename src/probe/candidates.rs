@@ -405,6 +405,7 @@ fn absolute_periods(
         })
         .collect();
     let ends = ends_to_try(found, periods, named);
+    let ends = without_numbers(periods, ends, span, &refusals);
     add_named_ends(periods, &ends, span, &refusals);
     let says = |word: &str| listed.is_some_and(|listed| listed.iter().any(|hint| hint.contains(word)));
     if says("YYYY") {
@@ -498,6 +499,35 @@ fn ends_to_try(found: &Findings, periods: &Dimension, named: Option<&[String]>) 
         _ => None,
     });
     if ends.is_empty() { tried.take(1).collect() } else { ends }
+}
+
+/// The ends of a window without those that take a number, which are tried alone as one of milliseconds and hide the effect of the others.
+fn without_numbers(
+    periods: &mut Dimension,
+    ends: Vec<(String, String)>,
+    span: (i64, i64),
+    refusals: &[(Try, String)],
+) -> Vec<(String, String)> {
+    let (numbers, others): (Vec<_>, Vec<_>) = ends.into_iter().partition(|ends| takes_number(ends, refusals));
+    if numbers.is_empty() || others.is_empty() {
+        return [numbers, others].concat();
+    }
+    let has_number = |tried: &Try| numbers.iter().any(|(since, _)| tried.pairs.iter().any(|(name, _)| name == since));
+    periods.queue.retain(|tried| !tried.label.starts_with("ends ") || !has_number(tried));
+    periods.add_first(window_of(&numbers, span, "epoch_ms", []));
+    others
+}
+
+/// True if the refusal of an end of a window says that it takes a number: the place of a page, or an instant.
+fn takes_number((since, until): &(String, String), refusals: &[(Try, String)]) -> bool {
+    const NUMBERS: [&str; 5] =
+        ["whole number", "an integer", "must be a number", "expected a number", "must be integer"];
+    refusals.iter().filter(|(tried, _)| tried.label.starts_with("ends ")).any(|(tried, text)| {
+        let is_named = names_of(text).any(|word| word == since || word == until);
+        let is_sent = tried.pairs.iter().any(|(name, _)| name == since);
+        let lower = text.to_ascii_lowercase();
+        is_named && is_sent && format_named(text).is_none() && NUMBERS.iter().any(|words| lower.contains(words))
+    })
 }
 
 /// A condition on the names of two ends.
@@ -869,6 +899,30 @@ mod tests {
         assert_eq!((next.label.as_str(), names), ("ends date", vec!["desde", "hasta"]));
         assert_eq!(format_shown("since: 'x' is not an instant such as 2026-01-31T08:00:00Z."), Some("rfc3339"));
         assert_eq!(format_shown("no query 1998301772 and no date"), None);
+    }
+
+    #[test]
+    fn an_end_that_takes_a_number_does_not_hide_the_others() {
+        let mut periods = Dimension::new("period", []);
+        let days = Try::relative(DURATION, 'd', "{n}d", 60);
+        let taken = Reply::new(&[], 200, http::HeaderMap::new(), "{\"total\": 3}".to_owned());
+        let taken = Outcome::Taken(Arc::new(taken));
+        periods.done.extend([Try::new(NONSENSE, DURATION, NONSENSE), days].map(|tried| (tried, taken.clone())));
+        let more = |periods: &mut Dimension| {
+            more_periods(&Findings::default(), periods, Some(1_780_000_000_000_000), None, &[]);
+        };
+        more(&mut periods);
+        let of = |periods: &Dimension, label: &str| periods.queue.iter().find(|tried| tried.label == label).cloned();
+        let all = of(&periods, "ends rfc3339").expect("the usual names");
+        periods.queue.retain(|tried| *tried != all);
+        periods.done.push((all, Outcome::Refused("from: expected a whole number of 0 or more".to_owned())));
+        more(&mut periods);
+        let names = |tried: &Try| tried.pairs.iter().map(|(name, _)| name.clone()).collect::<Vec<String>>();
+        assert!(periods.queue.iter().any(|tried| names(tried) == ["from", "to"]), "{:?}", periods.queue);
+        let others = of(&periods, "ends rfc3339").map(|tried| names(&tried)).unwrap_or_default();
+        assert!(others.len() > 10 && !others.contains(&"from".to_owned()), "{others:?}");
+        let has_both = |tried: &Try| names(tried).len() > 2 && names(tried).contains(&"from".to_owned());
+        assert!(!periods.queue.iter().any(has_both), "{:?}", periods.queue);
     }
 
     #[test]
