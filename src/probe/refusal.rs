@@ -310,7 +310,14 @@ pub(super) fn values(message: &str) -> Vec<String> {
     let mut found = values_of(message);
     // What was sent is often repeated.
     found.retain(|word| word != NONSENSE);
-    found
+    if is_bound(&found) { Vec::new() } else { found }
+}
+
+/// True for the words of a bound: `a whole number of 0 or more`.
+fn is_bound(words: &[String]) -> bool {
+    const BEYOND: [&str; 6] = ["more", "less", "greater", "fewer", "higher", "lower"];
+    let [.., number, beyond] = words else { return false };
+    BEYOND.contains(&beyond.as_str()) && number.ends_with(|c: char| c.is_ascii_digit())
 }
 
 /// The longest list of a message: `Must be one of a, b, c. For other periods use since and until.`
@@ -967,6 +974,13 @@ mod tests {
         let unknown = "'zzq' is unknown. Supported parameters: aid, view, filter[lang], filter[source]";
         assert_eq!(parameters(unknown), ["aid", "view", "filter[lang]", "filter[source]"]);
         assert!(parameters("contains unrecognized parameter: [zzq]").is_empty());
+    }
+
+    #[test]
+    fn a_bound_is_no_list_of_values() {
+        for refusal in ["hpp: expected a whole number of 0 or more", "size: expected 1000 or less"] {
+            assert!(values(refusal).is_empty(), "{refusal}: {:?}", values(refusal));
+        }
     }
 
     #[test]
