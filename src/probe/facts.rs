@@ -819,7 +819,7 @@ mod tests {
             ("dataFrom=0&page=2&order=desc&last=5&zone=north&sortBy=new&sort=reach", [None; 5]),
         ];
         each(cases, |(parameters, expected)| {
-            let facts = self::facts(&format!("https://x.test/v4/search?aid=7&{parameters}"), None).0;
+            let facts = facts(&format!("https://x.test/v4/search?aid=7&{parameters}"), None).0;
             let names = facts.names();
             let own = |usual: &str| names.iter().find(|(name, _)| name == usual).map(|(_, own)| own.as_str());
             assert_eq!([DURATION, TIMEZONE, OFFSET, SIZE, SORT].map(own), expected, "{parameters}");
