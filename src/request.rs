@@ -16,7 +16,7 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 pub use self::window::Echo;
-pub(crate) use self::window::RequestedWindow;
+pub(crate) use self::window::{Clocks, RequestedWindow, length_of};
 use crate::profile::{Profile, RequestedBy, Several, Zone};
 
 /// Tolerated difference between the service's clock and ours (a range that ends "now" must not lose its newest rows).

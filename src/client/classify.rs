@@ -24,6 +24,9 @@ use crate::request::Endpoint;
 /// Age of a response in a cache, beyond which it does not tell the newest mentions.
 const STALE: Duration = Duration::from_secs(15 * 60);
 
+/// Header of a simulator with a clock of its own, such as a stopped one: its time is not to be compared with ours.
+const SIMULATED_TIME: &str = "simulated-time";
+
 /// Bytes of an error body that are read. A longer one contains nothing worth reading.
 const ERROR_BYTES: usize = 256 << 10;
 
@@ -243,6 +246,7 @@ impl Client {
                     let skew = date.map(|date| (date - *now).num_seconds()).filter(|skew| *skew < 366 * 86_400);
                     self.skew.store(skew.unwrap_or_default(), Ordering::Relaxed);
                     self.tells_time.store(skew.is_some(), Ordering::Relaxed);
+                    self.simulated_time.store(headers.contains_key(SIMULATED_TIME), Ordering::Relaxed);
                 }
                 record.rows += rows;
                 Outcome::Done(value, next_page(headers))

@@ -39,7 +39,7 @@ use super::trace;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::memory::inherited;
 use crate::profile::{Profile, RateWindow, RequestedBy};
-use crate::request::{Endpoint, PageRequest, RequestKey, RequestPlan};
+use crate::request::{Clocks, Endpoint, PageRequest, RequestKey, RequestPlan};
 
 /// Parts that a client is built from.
 #[derive(Debug)]
@@ -76,6 +76,8 @@ pub struct Client {
     pub(super) skew: AtomicI64,
     /// Set if the last successful response had a time.
     pub(super) tells_time: AtomicBool,
+    /// Set if the last successful response came from a simulator whose clock is not that of its machine.
+    pub(super) simulated_time: AtomicBool,
     retry: RetryPolicy,
     pub(super) clock: Clock,
     pub(super) log: RequestLog,
@@ -143,6 +145,7 @@ impl Client {
             breaker: Breaker::shared(identity),
             skew: AtomicI64::new(0),
             tells_time: AtomicBool::new(false),
+            simulated_time: AtomicBool::new(false),
             retry,
             clock,
             in_flight: SingleFlight::default(),
@@ -169,6 +172,7 @@ impl Client {
             breaker: Arc::clone(&self.breaker),
             skew: AtomicI64::new(self.skew.load(Ordering::Relaxed)),
             tells_time: AtomicBool::new(self.tells_time.load(Ordering::Relaxed)),
+            simulated_time: AtomicBool::new(self.simulated_time.load(Ordering::Relaxed)),
             retry: self.retry,
             clock: self.clock.clone(),
             in_flight: SingleFlight::default(),
@@ -393,6 +397,13 @@ impl Client {
         let skew = TimeDelta::try_seconds(self.skew.load(Ordering::Relaxed)).unwrap_or_default();
         let now = self.clock.now();
         now.checked_add_signed(skew).unwrap_or(now)
+    }
+
+    /// Current time by this machine's clock, and by the service's. A simulator may have a time of its own, which counts as ours.
+    pub(crate) fn clocks(&self) -> Clocks {
+        let service = self.time_of_service();
+        let ours = if self.simulated_time.load(Ordering::Relaxed) { service } else { self.clock.now() };
+        Clocks { ours, service }
     }
 
     /// Instant in microseconds since 1970 before which no response to a relative period can have mentions. `None` for another period,

@@ -30,7 +30,9 @@ impl Driver {
     /// # Errors
     /// [`ErrorKind::Contradiction`] for another one.
     pub(super) fn check_window(&self, page: &Decoded) -> Result<()> {
-        page.echo.check_counts(self.config.connection.client().time_of_service())
+        page.echo.check_counts(self.config.connection.client().clocks())?;
+        self.note_lag(page);
+        Ok(())
     }
 
     /// A request for an overview as one for the mentions that stand beside it; `None` if there are none.

@@ -52,7 +52,7 @@ use crate::profile::TableKind;
 use crate::pushdown::Aids;
 #[cfg(feature = "store")]
 use crate::pushdown::ScanPlan;
-use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan};
+use crate::request::{CLOCK_SKEW, Endpoint, PageRequest, RequestPlan, length_of};
 #[cfg(feature = "store")]
 use crate::store::blocking;
 
@@ -599,6 +599,16 @@ impl Driver {
     pub(super) fn note_doubt(&self, plan: &RequestPlan, page: &Decoded) {
         if let Some(doubt) = &page.doubt {
             self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), shortened(doubt.clone()));
+        }
+    }
+
+    /// Notes that a response to a window that ends now is older than clocks differ.
+    pub(super) fn note_lag(&self, page: &Decoded) {
+        let client = self.config.connection.client();
+        if let Some(lag) = page.echo.lag(client.clocks()).filter(|lag| *lag > CLOCK_SKEW) {
+            let note =
+                format!("a response ends {} before its window does: newer mentions are not in it", length_of(lag));
+            client.log().note(&self.query.budget, None, note);
         }
     }
 

@@ -17,11 +17,19 @@ const CURRENT: TimeDelta = TimeDelta::hours(1);
 /// The window that a response reports, [from, to).
 type Stated = (DateTime<Utc>, DateTime<Utc>);
 
+/// Current time at a response, by two clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clocks {
+    /// By the clock of this machine.
+    pub(crate) ours: DateTime<Utc>,
+    /// By the service's, according to its last response; ours if it has sent no time.
+    pub(crate) service: DateTime<Utc>,
+}
+
 /// Echo of a window: the requested one, the one that the response reports, and the instant up to which the service's data was
 /// complete.
 ///
-/// Rows of a response are used once one of its checks has passed; which one depends on their use. `now` is the service's current
-/// time.
+/// Rows of a response are used once one of its checks has passed; which one depends on their use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Echo {
     asked: Option<RequestedWindow>,
@@ -55,14 +63,17 @@ impl Echo {
         self.as_of
     }
 
-    /// Checks that a response with mentions covers the requested window, and that its data was complete until the end. Returns true
-    /// if the response covers more than was requested.
+    /// Checks that a response with mentions covers the requested window, that its data was complete until the end, and that it is of
+    /// now if the window ends now. Returns true if the response covers more than was requested.
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`], naming both windows or both instants.
-    pub(crate) fn check_mentions(&self, now: DateTime<Utc>) -> Result<bool> {
-        self.check_as_of(now)?;
-        self.asked.zip(self.stated).map_or(Ok(false), |(asked, stated)| asked.covered_by(stated, now))
+    pub(crate) fn check_mentions(&self, clocks: Clocks) -> Result<bool> {
+        self.check_as_of(clocks.service)?;
+        let stated = self.asked.zip(self.stated);
+        let exceeds = stated.map_or(Ok(false), |(asked, stated)| asked.covered_by(stated, clocks.service))?;
+        self.check_lag(clocks)?;
+        Ok(exceeds)
     }
 
     /// Does the same for counts, whose mentions cannot be filtered: the windows have to be equal. A service may end a window that
@@ -70,9 +81,40 @@ impl Echo {
     ///
     /// # Errors
     /// Those of [`check_mentions`](Self::check_mentions).
-    pub(crate) fn check_counts(&self, now: DateTime<Utc>) -> Result<()> {
-        self.check_as_of(now)?;
-        self.asked.zip(self.stated).map_or(Ok(()), |(asked, stated)| asked.equal_to(stated, now))
+    pub(crate) fn check_counts(&self, clocks: Clocks) -> Result<()> {
+        self.check_as_of(clocks.service)?;
+        let stated = self.asked.zip(self.stated);
+        stated.map_or(Ok(()), |(asked, stated)| asked.equal_to(stated, clocks.service))?;
+        self.check_lag(clocks)
+    }
+
+    /// Time by which a response lags behind this machine's clock, at the end of a window that ends now or later: newer mentions are
+    /// not in it. `None` if it is not known to, as for a window that has ended.
+    pub(crate) fn lag(&self, Clocks { ours, service }: Clocks) -> Option<TimeDelta> {
+        let lag = match (self.asked?, self.stated) {
+            // A response that reports the requested end is one to this request, whatever its date.
+            (asked @ RequestedWindow::Instants(_, to), Some(stated)) => to.min(ours) - asked.half_open(stated).1,
+            (RequestedWindow::Instants(_, to), None) if to < ours => return None,
+            _ => ours - service,
+        };
+        Some(lag).filter(|lag| *lag > TimeDelta::zero())
+    }
+
+    /// Checks that a response to a window that ends now does not lag behind this machine's clock, as an old one that a cache repeats.
+    /// Its date and its window may agree with each other.
+    fn check_lag(&self, clocks: Clocks) -> Result<()> {
+        let Some(lag) = self.lag(clocks).filter(|lag| *lag > CURRENT) else { return Ok(()) };
+        let [ours, service] = [clocks.ours, clocks.service].map(|at| at.trunc_subsecs(0));
+        let ends = self.stated.map_or_else(String::new, |(_, until)| format!(", and its window ends at {until}"));
+        let message = format!(
+            "the response is {} old by this machine's clock, {ours}: the service's clock shows {service}{ends}; newer mentions would \
+             be missing",
+            length_of(lag)
+        );
+        Err(Error::new(ErrorKind::Contradiction, message).advice(
+            "a cache may repeat an old response, or one of the clocks is wrong: correct this machine's clock, use an address without \
+             the cache, or end the range of published_at before the response",
+        ))
     }
 
     /// Checks that a response to a period, which was requested for a range, covers the range; one without an end reaches to now.
@@ -105,6 +147,15 @@ impl Echo {
             "the service may answer from an old copy: try again later, end the range of published_at before that, or remove `as_of` \
              from [complete] of the profile if it means something else",
         ))
+    }
+}
+
+/// A length of time in words, in units of which there are at least two.
+pub(crate) fn length_of(length: TimeDelta) -> String {
+    match (length.num_days(), length.num_hours(), length.num_minutes()) {
+        (0..2, 0..2, minutes) => format!("{minutes} minutes"),
+        (0..2, hours, _) => format!("{hours} hours"),
+        (days, _, _) => format!("{days} days"),
     }
 }
 
@@ -303,6 +354,33 @@ mod tests {
 
     fn at(text: &str) -> DateTime<Utc> {
         format!("2026-06-{text}:00Z").parse().expect("an instant")
+    }
+
+    #[test]
+    fn a_response_of_another_time_lacks_the_newest_mentions() {
+        let spec = Profile::v4().window;
+        let ours = at("30T12:00");
+        let lag = |words: &str, stated: Option<Stated>, service: DateTime<Utc>| {
+            let asked = RequestedWindow::of(&spec, words, Zone::UTC);
+            let echo = Echo::try_new(asked, stated, None).expect("some of the window");
+            let clocks = Clocks { ours, service };
+            (echo.lag(clocks).map_or(0, |lag| lag.num_minutes()), echo.check_mentions(clocks).is_ok())
+        };
+        let open = "2026-06-23T12:00:00Z..2026-06-30T12:10:00Z";
+        let past = "2026-06-10T00:00:00Z..2026-06-12T00:00:00Z";
+        let of = |from: &str, to: &str| Some((at(from), at(to)));
+        // Everything in the response is of two hours ago, or of a week ago.
+        assert_eq!(lag("7d", of("23T10:00", "30T10:00"), at("30T10:00")), (120, false));
+        assert_eq!(lag("7d", of("16T12:00", "23T12:00"), at("23T12:00")), (7 * 24 * 60, false));
+        assert_eq!(lag("7d", None, at("30T10:00")), (120, false), "by its date alone");
+        assert_eq!(lag("7d", of("23T11:30", "30T11:30"), at("30T11:30")), (30, true));
+        assert_eq!(lag("7d", of("23T12:00", "30T12:00"), ours), (0, true));
+        // The service ends the window at its own time, or at the requested one.
+        assert_eq!(lag(open, of("23T12:00", "30T10:00"), at("30T10:00")), (120, false));
+        assert_eq!(lag(open, of("23T12:00", "30T12:10"), at("30T10:00")), (0, true));
+        assert_eq!(lag(open, None, at("30T10:00")), (120, false));
+        assert_eq!(lag(past, of("10T00:00", "12T00:00"), at("30T10:00")), (0, true));
+        assert_eq!(lag(past, None, at("30T10:00")), (0, true));
     }
 
     #[test]

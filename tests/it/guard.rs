@@ -288,6 +288,28 @@ async fn a_service_whose_clock_is_behind_loses_nothing() {
     assert_eq!(world.rows(&sql).await, first);
 }
 
+/// All of a response is of another time, as if a cache repeated an old one.
+#[tokio::test(start_paused = true)]
+async fn a_response_of_hours_ago_is_not_that_of_a_window_that_ends_now() {
+    let count = format!("SELECT count(*) FROM mentions WHERE aid = '{BIG}'");
+    for sql in [count.clone(), format!("SELECT id FROM mentions WHERE aid = '{BIG}'")] {
+        for seconds in [2 * 3_600, 30 * 86_400] {
+            let world = service(&[&format!("skew:seconds=-{seconds}")], unchanged);
+            let error = world.error(&sql).await;
+            assert_eq!(error.kind(), ErrorKind::Contradiction, "{sql}: {error}");
+            let old = if seconds < 86_400 { "2 hours old" } else { "30 days old" };
+            assert!(error.to_string().contains(old), "{sql}: {error}");
+            assert!(error.to_string().contains("this machine's clock, 2026-07-01 12:0"), "{sql}: {error}");
+        }
+    }
+    let notes = "SELECT message FROM system.warnings WHERE message LIKE '%newer mentions are not in it%'";
+    for (seconds, noted) in [(1_800, 1), (60, 0)] {
+        let world = service(&[&format!("skew:seconds=-{seconds}")], unchanged);
+        world.rows(&count).await;
+        assert_eq!(world.rows(notes).await.len(), noted, "{seconds}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_scan_that_takes_long_still_ends_when_it_began() {
     let settings = Settings { clock: Clock::starting_at(now()), ..Settings::default() };

@@ -22,6 +22,9 @@ use super::server::{Seen, Service, Sorting, Standing};
 use super::spoil::{self, Unreachable};
 use super::{KEY, OTHER_KEY};
 
+/// Header of a simulator with a clock of its own, so that clients do not take its time for a wrong or an old one.
+const SIMULATED_TIME: &str = "simulated-time";
+
 pub(super) fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/v4/list", get(list))
@@ -75,6 +78,9 @@ async fn admit(State(service): State<Arc<Service>>, mut request: Request, next: 
     // By the service's clock, not the machine's, because the end of a rate limit window is reported by the same clock.
     let date = httpdate::fmt_http_date(now.into());
     if let Ok(date) = HeaderValue::from_str(&date) {
+        if !service.settings.clock.is_system() && !kinds.iter().any(|kind| matches!(kind, Kind::Skew(_))) {
+            response.headers_mut().insert(HeaderName::from_static(SIMULATED_TIME), date.clone());
+        }
         response.headers_mut().insert(DATE, date);
     }
     response

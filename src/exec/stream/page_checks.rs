@@ -101,6 +101,7 @@ impl<'r> PageChecks<'r> {
             driver.verify_order(plan, converter).await.map_err(|error| driver.at_table(error))?;
         }
         if std::mem::take(&mut self.first) {
+            driver.note_lag(page);
             driver.look_ahead(page).await.map_err(|error| driver.at_table(error))?;
         }
         self.values.see(&page.batch);

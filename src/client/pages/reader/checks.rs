@@ -16,7 +16,7 @@ use crate::request::Beside;
 impl<D: PageDecoder> PageReader<D> {
     /// Checks that the window that the service reports covers the requested period.
     pub(super) fn check_window(&mut self, range: RowRange, facts: &PageFacts) -> Result<()> {
-        let exceeds = facts.echo.check_mentions(self.client.time_of_service());
+        let exceeds = facts.echo.check_mentions(self.client.clocks());
         let exceeds = exceeds.map_err(|error| error.at(self.place(range)))?;
         self.window.exceeded |= exceeds;
         self.history.exceeded |= exceeds;
