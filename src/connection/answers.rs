@@ -64,6 +64,12 @@ impl Connection {
             list = list.then(page(last.clone(), false).await?);
         }
         judged(&last, list.verdict(self.profile()));
+        if let Some(aid) = &list.nested {
+            let note = format!(
+                "an entry of the list contains aid {aid}, which is not an entry itself: without a condition on aid, it is not read"
+            );
+            self.client.log().note(&scan.query, None, note);
+        }
         let list = Arc::new(list);
         self.note_searches(&list);
         Ok(Arc::clone(query.list.get_or_init(|| list)))

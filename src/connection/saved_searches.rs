@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
+use serde_json::Value;
 
 use crate::decode::{Decoder, ListEnd, Rest, check_aids, entries_of};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,6 +15,8 @@ use crate::request::PageRequest;
 
 /// Pages in a row that may have no new entries although they name another page.
 const EMPTY_PAGES: usize = 10;
+/// Values within values of an entry that are searched for aids.
+const DEPTH: usize = 4;
 
 /// List of saved searches.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(crate) struct SavedSearches {
     fan_out: Vec<String>,
     /// All aids with their names, each once; `None` if the list has no names.
     pub(super) names: Option<Vec<(String, String)>>,
+    /// An aid within an entry that no entry of its page has.
+    pub(super) nested: Option<String>,
 }
 
 impl SavedSearches {
@@ -109,7 +114,8 @@ impl SavedSearches {
         };
         let new = entries.len();
         let (rows, without_new, followed) = (batch.num_rows() as u64, usize::from(new == 0), HashSet::new());
-        Ok(Self { rows, pages: vec![body], end, entries, new, without_new, followed, fan_out, names, repeats: false })
+        let (nested, pages) = (nested_aid(&profile.tables.saved_searches, &body, &aids), vec![body]);
+        Ok(Self { rows, pages, end, entries, new, without_new, followed, fan_out, names, nested, repeats: false })
     }
 
     /// The list up to the page `next`.
@@ -122,6 +128,7 @@ impl SavedSearches {
             names
         });
         self.pages.extend(next.pages);
+        self.nested = self.nested.or(next.nested);
         self.repeats |= next.entries.iter().any(|entry| self.entries.contains(entry));
         let before = self.entries.len();
         self.entries.extend(next.entries);
@@ -222,6 +229,39 @@ impl SavedSearches {
 /// Error for a list that has more entries than were received.
 fn incomplete(sign: &str) -> Error {
     Error::new(ErrorKind::Incomplete, format!("the list of saved searches continues: {sign}"))
+}
+
+/// Returns an aid in an object within an entry, such as an item of `subSearches`, that no entry has: it is not listed. `None` if there
+/// is none, or if the field of aids has a name that other objects have as well.
+fn nested_aid(table: &TableSpec, body: &[u8], aids: &StringArray) -> Option<String> {
+    let Origin::Field(at, _) = &table.column("aid")?.origin else { return None };
+    let [field] = at.steps() else { return None };
+    if field.eq_ignore_ascii_case("id") {
+        return None;
+    }
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let listed: HashSet<&str> = aids.iter().flatten().collect();
+    let entries = table.sections.iter().filter_map(|section| section.at.member_of(&body)?.as_array()).flatten();
+    let within = entries.filter_map(Value::as_object).flat_map(|entry| entry.values());
+    within.flat_map(|value| aids_in(value, field, DEPTH)).find(|aid| !listed.contains(aid.as_str()))
+}
+
+/// Values of a field in the objects of a value, down to this depth.
+fn aids_in(value: &Value, field: &str, depth: usize) -> Vec<String> {
+    let aid = |value: &Value| match value {
+        Value::String(aid) => Some(aid.clone()),
+        Value::Number(aid) => Some(aid.to_string()),
+        _ => None,
+    };
+    match value {
+        _ if depth == 0 => Vec::new(),
+        Value::Object(members) => {
+            let inner = members.values().flat_map(|value| aids_in(value, field, depth - 1));
+            members.get(field).and_then(aid).into_iter().chain(inner).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(|item| aids_in(item, field, depth - 1)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Labels of the sections that a query without an aid reads; `None` if other sections share one of them.

@@ -79,6 +79,8 @@ struct ListLength {
 enum Says {
     /// The number of entries of the sections that it stands beside, in all or on this page.
     Entries(u64),
+    /// The number of entries that are shown, if as many came, and that of all.
+    Shown(u64, u64),
     /// The number of pages.
     Pages(u64),
     /// The number of the last page.
@@ -97,7 +99,7 @@ enum Says {
 
 impl Says {
     fn is_number(self) -> bool {
-        matches!(self, Self::Entries(_) | Self::Pages(_) | Self::LastPage(_) | Self::Size(_))
+        matches!(self, Self::Entries(_) | Self::Shown(..) | Self::Pages(_) | Self::LastPage(_) | Self::Size(_))
     }
 }
 
@@ -261,6 +263,13 @@ impl Evidence {
                         return Rest::More(format!("`{at}` is {value}"));
                     }
                     (rest, whole) = (Rest::None, true);
+                }
+                Says::Shown(shown, all) => {
+                    let read = read_beside(table, entries, within);
+                    let last = paged.map_or(read, |(last, _)| read_beside(table, last, within));
+                    if *all > read && (*shown == read || *shown == last) {
+                        return Rest::More(format!("`{at}` is {value}"));
+                    }
                 }
                 // The number of entries of a page says nothing about those after it.
                 Says::Entries(number)

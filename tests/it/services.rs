@@ -129,7 +129,7 @@ async fn a_list_that_continues_is_an_error_whatever_says_so() {
         change(&mut body);
         ok(&body)
     }
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 11] = [
         ("`/data/total` is 30, and 10 entries were received", |list, _| {
             body(list, |list| list["data"]["total"] = json!(30))
         }),
@@ -140,6 +140,8 @@ async fn a_list_that_continues_is_an_error_whatever_says_so() {
         ("`/_links/next` is", |list, _| {
             body(list, |list| list["_links"] = json!({"next": {"href": "/v4/list?page=2"}}))
         }),
+        ("`/endCursor` is", |list, _| body(list, |list| list["endCursor"] = json!("abc"))),
+        ("`/message` is", |list, _| body(list, |list| list["message"] = json!("Showing 10 of 30 saved searches"))),
         ("header `link`", |_, answer| answer.with("link", "<https://x.test/v4/list?page=2>; rel=\"next\"")),
         ("header `x-total-count` says 30", |_, answer| answer.with("x-total-count", "30")),
         ("header `content-range` says 30", |_, answer| answer.with("content-range", "items 0-9/30")),
@@ -166,6 +168,20 @@ async fn a_list_that_continues_is_an_error_whatever_says_so() {
             ok(&list).with("link", "<https://x.test/v4/list?page=1>; rel=\"prev\"").with("x-total-count", "10")
         });
         assert_eq!(lab.count("SELECT aid FROM saved_searches").await, (10, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn saved_searches_within_an_entry_are_noted() {
+    let notes = "SELECT message FROM system.warnings WHERE message LIKE '%contains aid 7,%'";
+    for (within, noted) in [(json!([entry(7)]), 1), (json!([entry(2)]), 0)] {
+        let lab = Lab::new(move |_| {
+            let mut list = list(1..4);
+            list["data"]["savedSearches"][0]["subSearches"] = within.clone();
+            ok(&list)
+        });
+        assert_eq!(lab.count("SELECT aid FROM saved_searches").await, (3, 1));
+        assert_eq!(lab.ask(notes).await.unwrap().len(), noted);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Members that say how long a list is, or that it continues.
 
-use super::{Member, Says, count_of, has_items, members_of, tells};
+use super::{Member, Says, count_of, has_items, is_of_lists, members_of, tells};
 use crate::decode::json::{Json, Raw};
 use crate::error::notice::words;
 
@@ -165,6 +165,7 @@ fn length_by_number(words: &[String], within: &[String], number: u64, siblings: 
         }
         // The end of a list, for some services.
         () if has(&["next"]) && ends_with_a_place(words) => continues(number > 0),
+        () if is_cursor(words, within) => (number > 0).then_some(Says::Place),
         () => None,
     }
 }
@@ -187,7 +188,15 @@ fn length_by_text(words: &[String], within: &[String], raw: Raw<'_>, siblings: &
         // `range: "0-4/12"`
         () if words.last().is_some_and(|word| word == "range") => total_of_range(raw.inner()).map(Says::Entries),
         () if is_page(words) => pages_of(raw.inner()).map(Says::Pages),
-        () => None,
+        () if is_cursor(words, within) && names_a_place(raw.inner()) => Some(Says::Place),
+        // A time at which something happens next is no place.
+        () if is_next(words, within)
+            && names_a_place(raw.inner())
+            && !(is_date(raw.inner()) && raw.inner().contains('-')) =>
+        {
+            Some(Says::Place)
+        }
+        () => shown_of(raw.inner()),
     }
 }
 
@@ -230,6 +239,49 @@ fn is_place(words: &[String], within: &[String]) -> bool {
                 | ["scroll", "id"]
                 | ["search", "after"]
         )
+}
+
+/// True for any name of a place behind the entries that it stands around: `endCursor`, `resumeToken`.
+fn is_cursor(words: &[String], within: &[String]) -> bool {
+    const PLACES: [&str; 6] = ["bookmark", "continuation", "cursor", "cursors", "marker", "token"];
+    // Other places, and tokens that are none.
+    const OTHERS: [&str; 19] = [
+        "access", "api", "auth", "bearer", "before", "csrf", "first", "id", "prev", "previous", "refresh", "request",
+        "security", "self", "session", "start", "trace", "user", "xsrf",
+    ];
+    is_beside_entries(within) && has(words, &PLACES) && !has(words, &OTHERS)
+}
+
+/// True for a name that may say what follows the entries that it stands around: `nextAid`, `moreResults`.
+fn is_next(words: &[String], within: &[String]) -> bool {
+    const OTHERS: [&str; 8] = ["billing", "details", "help", "info", "learn", "read", "release", "version"];
+    is_beside_entries(within) && has(words, &["next", "more"]) && !has(words, &OTHERS)
+}
+
+/// True for the response itself, or an object about its pages or entries.
+fn is_beside_entries(within: &[String]) -> bool {
+    within.last().is_none_or(|name| is_of_lists(name) && words(name) != ["search"])
+}
+
+/// Reads a text that says how many of all entries are shown, such as `Showing 1 of 2 saved searches`, or which of the pages.
+fn shown_of(text: &str) -> Option<Says> {
+    /// Bytes of a text that is read.
+    const LONGEST: usize = 1_000;
+    let other = |mark: char| !mark.is_ascii_digit() && mark != ',';
+    let number = |part: &str| part.replace(',', "").parse::<u64>().ok();
+    let words: Vec<&str> = if text.len() <= LONGEST { text.split_whitespace().collect() } else { Vec::new() };
+    let of = |word: &&str| word.trim_matches(|mark: char| !mark.is_alphabetic()).eq_ignore_ascii_case("of");
+    let at = words.iter().position(of)?;
+    let (before, after) = (&words[..at], &words[at + 1..]);
+    let place = before.iter().rposition(|word| word.contains(|mark: char| mark.is_ascii_digit()))?;
+    let shown = before[place].trim_end_matches(other).rsplit(other).next().and_then(number)?;
+    let all = after.iter().find_map(|word| word.trim_start_matches(other).split(other).next().and_then(number))?;
+    let is_page = place > 0 && before[place - 1].eq_ignore_ascii_case("page");
+    match shown < all {
+        true if is_page => Some(Says::Pages(all)),
+        true => Some(Says::Shown(shown, all)),
+        false => None,
+    }
 }
 
 /// True for the name of the largest number of entries of a page: `limit`, `maxItems`, `per_page`. A `size` alone may be the number of

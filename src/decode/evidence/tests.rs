@@ -331,6 +331,14 @@ fn the_rest_of_a_list_is_told_in_many_words() {
         r#"{"maxItems":10}"#,
         r#"{"paging":{"per_page":"10"}}"#,
         r#"{"data":{"pageSize":10,"count":10}}"#,
+        r#"{"endCursor":"abc"}"#,
+        r#"{"pageInfo":{"endCursor":"abc"}}"#,
+        r#"{"syncToken":"abc"}"#,
+        r#"{"bookmark":17}"#,
+        r#"{"data":{"nextAid":"183001"}}"#,
+        r#"{"message":"Showing 10 of 12 saved searches"}"#,
+        r#"{"meta":{"info":"1-10 out of a total of 1,030."}}"#,
+        r#"{"note":"Page 1 of 3"}"#,
     ];
     each(cases, |text| {
         assert!(matches!(rest(text), Rest::More(_)), "{text}: {:?}", rest(text));
@@ -375,6 +383,8 @@ fn the_rest_of_a_list_is_told_in_many_words() {
         r#"{"notifications":{"hasMore":true}}"#,
         r#"{"notifications":{"hasMore":false},"lake":{"hasMore":false}}"#,
         r#"{"range":"2026-01-01/2026-02-01","page":"overview","user":{"marker":"x"},"contentRange":"bytes 0-9/99"}"#,
+        r#"{"message":"3 of 5 seats are used","note":"Showing 10 of 10 saved searches","csrfToken":"abc","sessionToken":"abc"}"#,
+        r#"{"startCursor":"abc","nextUpdate":"2026-01-01T00:00:00Z","moreInfo":"https://docs.test/lists"}"#,
     ];
     each(cases, |text| {
         assert_eq!(rest(text), Rest::Unknown, "{text}");
