@@ -478,6 +478,20 @@ impl Store {
         written
     }
 
+    /// True if a region has a mention with this id. It is looked for in this day first.
+    pub(crate) fn has_mention(&self, subject: &Subject, region: &Region, day: Day, id: &str) -> Result<bool> {
+        let (Some(file), Some(column)) = (region.file(), &self.id) else { return Ok(false) };
+        let path = self.folder(subject).join(&file.path);
+        for days in [day..day + 1, region.days.clone()] {
+            let rows = region.rows_of(&days);
+            let ids = files::ids(&self.catalog, &path, file, std::slice::from_ref(&rows), column)?;
+            if ids.iter().any(|known| known == id) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Number of mentions of a region within a range of instants, in microseconds since 1970.
     pub(crate) fn count_within(&self, subject: &Subject, region: &Region, within: &Range<i64>) -> Result<u64> {
         let days = days_of(within);

@@ -211,6 +211,22 @@ async fn late_arrivals_and_deletions_are_found_by_their_numbers() {
     assert_eq!(later.cost(&all).await, 1);
 }
 
+#[tokio::test]
+async fn a_mention_beside_equal_counts_that_is_not_stored_shows_that_others_are_counted() {
+    let mut shop = Shop::new();
+    let all = format!("SELECT id, published_at, title FROM mentions WHERE aid = '{BIG}' AND {QUARTER}");
+    let settled = shop.at(now() + days(10));
+    settled.cost(&all).await;
+    assert_eq!(settled.cost(&all).await, 1);
+    // The count of the day stays the same. The newest mention comes with the counts.
+    let last = "2026-06-29T00:00:00Z".parse().unwrap();
+    shop.delete_before(BIG, last);
+    shop.arrive(BIG, "other", last - TimeDelta::seconds(1));
+    let later = shop.at(now() + days(11));
+    assert_eq!(later.cost(&all).await, 2);
+    assert_eq!(later.cost(&all).await, 1);
+}
+
 /// The first pages of saved searches that are not read yet may show that the budget is too small.
 #[tokio::test]
 async fn no_request_is_repeated_because_of_the_budget() {

@@ -134,12 +134,12 @@ impl Driver {
             }
             timeline => timeline?.ok(),
         };
-        let Some(Timeline { window: Some(span), counts, as_of }) = timeline else { return Ok(None) };
+        let Some(Timeline { window: Some(span), counts, as_of, shown }) = timeline else { return Ok(None) };
         let (division, by) = divide_for_timeline(&span, filters, regions, &terms);
         if by != confirmed_by && division.to_confirm().is_some() {
             return Ok(None);
         }
-        let expected = Expected { asked: span.clone(), counts, as_of, filters: confirmed_by };
+        let expected = Expected { asked: span.clone(), counts, as_of, filters: confirmed_by, shown };
         let timeline = expected.whole(filters);
         let division = self.confirmed(from, terms, plan, division, &span, expected).await;
         Ok(Some(Divided { timeline, confirming, ..Divided::of(division, span) }))

@@ -5,10 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use arrow::array::AsArray;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
 use super::candidates::timeline_request;
+use crate::decode::Decoder;
 use crate::error::{ErrorKind, Result};
 use crate::exec::answer::{Answer, AnswerDecoder, AnswerTables};
 use crate::exec::stand_ins::{CountedDays, Proved, Unproved};
@@ -23,6 +27,9 @@ use crate::store::{
 /// Counts of mentions by day in UTC; days without mentions may be missing.
 pub(super) type DailyCounts = HashMap<Day, u64>;
 
+/// A mention in a response with daily counts: its day, and its id.
+pub(super) type ShownMention = (Day, String);
+
 /// Daily counts of the service.
 pub(super) struct Timeline {
     /// The window that the service resolved the request to, in microseconds since 1970.
@@ -30,6 +37,8 @@ pub(super) struct Timeline {
     pub(super) counts: DailyCounts,
     /// Instant by the service's clock since which they are known to be true.
     pub(super) as_of: DateTime<Utc>,
+    /// Mentions that came along.
+    pub(super) shown: Vec<ShownMention>,
 }
 
 /// Daily counts of a span, to compare stored days with.
@@ -40,12 +49,15 @@ pub(super) struct Expected {
     pub(super) as_of: DateTime<Utc>,
     /// The filters that were sent.
     pub(super) filters: Filters,
+    /// Mentions that came along: stored days that lack one of them are others.
+    pub(super) shown: Vec<ShownMention>,
 }
 
 impl Expected {
     /// Returns the counts of a span from those of its windows, if each of them proves its own.
     pub(super) fn of(asked: Range<i64>, filters: Filters, windows: Vec<Proved<Timeline>>) -> Proved<Self> {
-        let windows: Vec<Timeline> = windows.into_iter().collect::<Proved<_>>()?;
+        let mut windows: Vec<Timeline> = windows.into_iter().collect::<Proved<_>>()?;
+        let shown = windows.iter_mut().flat_map(|window| std::mem::take(&mut window.shown)).collect();
         let as_of = windows.iter().map(|window| window.as_of).min().ok_or(Unproved::NoCounts(None))?;
         let mut counts = DailyCounts::default();
         // Two windows may each have a part of a day.
@@ -53,7 +65,7 @@ impl Expected {
             let sum: &mut u64 = counts.entry(day).or_default();
             *sum = sum.saturating_add(count);
         }
-        Ok(Self { asked, counts, as_of, filters })
+        Ok(Self { asked, counts, as_of, filters, shown })
     }
 
     /// The instants of a day within the span.
@@ -106,6 +118,11 @@ impl Compared {
                 if count.ok() != Some(expected.counts.get(&day).copied().unwrap_or_default()) {
                     compared.differing.insert(day);
                 }
+            }
+            // The counts may agree although other mentions are counted.
+            for (day, id) in expected.shown.iter().filter(|(day, _)| part.days.contains(day)) {
+                let is_stored = store.has_mention(subject, &part.region, *day, id);
+                compared.differing.extend((!is_stored.unwrap_or_default()).then_some(*day));
             }
             let agrees = |day: Day| !compared.differing.contains(&day) && expected.is_whole(day);
             let Some(id) = part.region.id.filter(|_| part.days.clone().all(agrees)) else { continue };
@@ -180,7 +197,32 @@ impl Driver {
     ) -> Result<Proved<Timeline>> {
         let request = timeline_request(&self.config, plan, filters, words);
         let (answer, as_of) = self.overview_as_of(&request).await?;
-        self.timeline_in(&answer, as_of)
+        let shown = self.shown(&answer);
+        Ok(self.timeline_in(&answer, as_of)?.map(|timeline| Timeline { shown, ..timeline }))
+    }
+
+    /// The mentions that came along with daily counts, if they have ids.
+    fn shown(&self, answer: &Answer) -> Vec<ShownMention> {
+        let Some(Ok(page)) = answer.page() else { return Vec::new() };
+        let ids = page.batch.columns().first().and_then(|ids| cast(ids, &DataType::Utf8).ok());
+        let times = page.batch.columns().get(1).and_then(|times| times.as_primitive_opt::<TimestampMicrosecondType>());
+        let (Some(ids), Some(times)) = (ids, times) else { return Vec::new() };
+        let mentions = ids.as_string::<i32>().iter().zip(times.iter());
+        mentions.filter_map(|(id, at)| Some((day_of(at?), id?.to_owned()))).collect()
+    }
+
+    /// The tables of a response with daily counts: with ids and times of mentions, if some come along.
+    fn daily_tables(&self, request: &PageRequest) -> AnswerTables {
+        let profile = self.config.connection.profile();
+        let mentions = &profile.tables.mentions;
+        let position =
+            |name: &Option<String>| mentions.columns.iter().position(|column| Some(&column.name) == name.as_ref());
+        let columns = position(&mentions.id).zip(position(&mentions.time));
+        let page = columns.zip(self.with_mentions(request)).map(|((id, time), asked)| {
+            let decoder = Decoder::new(Arc::clone(profile), Arc::new(mentions.clone()), &[id, time]);
+            (Arc::new(decoder.lossy(self.settings.lossy_text)), asked)
+        });
+        AnswerTables { page, ..AnswerTables::of(profile, &request.plan.filters) }
     }
 
     /// Requests the count of a day again, even if a response is known; `None` if the response does not prove a count.
@@ -216,7 +258,7 @@ impl Driver {
             let counted = counts.iter().filter(|(_, count)| **count > 0);
             window.as_ref().is_none_or(|window| !counted.clone().any(|(day, _)| strange(*day, window)))
         });
-        Ok(counts.map(|counts| Timeline { window, counts, as_of }).ok_or(Unproved::NoCounts(None)))
+        Ok(counts.map(|counts| Timeline { window, counts, as_of, shown: Vec::new() }).ok_or(Unproved::NoCounts(None)))
     }
 
     /// Requests an overview. Returns it with the instant by the service's clock since which it is true.
@@ -229,8 +271,7 @@ impl Driver {
                 return Ok((self.daily_answer(request, &body), as_of));
             }
         }
-        let tables = AnswerTables::of(connection.profile(), &request.plan.filters);
-        let (answer, _) = self.overview(request, tables).await?;
+        let (answer, _) = self.overview(request, self.daily_tables(request)).await?;
         scan.pages.fetch_add(1, Ordering::Relaxed);
         // Another scan of the query may have requested it.
         Ok((answer, query.begun + connection.client().ahead()))
@@ -238,8 +279,7 @@ impl Driver {
 
     /// Decodes what daily counts need of a response.
     fn daily_answer(&self, request: &PageRequest, body: &Bytes) -> Answer {
-        let profile = self.config.connection.profile();
-        let tables = AnswerTables::of(profile, &request.plan.filters);
-        AnswerDecoder::new(profile, self.settings.lossy_text, tables).decode(request, body)
+        let tables = self.daily_tables(request);
+        AnswerDecoder::new(self.config.connection.profile(), self.settings.lossy_text, tables).decode(request, body)
     }
 }
