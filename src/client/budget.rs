@@ -2,7 +2,7 @@
 
 mod scan;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -140,6 +140,8 @@ pub struct QueryBudget {
     /// Requests that the service's declared budget allows before the deadline.
     possible: Option<u64>,
     narrower: OnceLock<Narrower>,
+    /// Times that the service throttled its requests since it last answered one. Those in flight together count once.
+    throttled: AtomicU32,
     counts: Arc<QueryCounts>,
 }
 
@@ -182,8 +184,24 @@ impl QueryBudget {
             before: 0,
             possible: None,
             narrower: OnceLock::new(),
+            throttled: AtomicU32::new(0),
             counts: Arc::default(),
         }
+    }
+
+    /// Times that the service throttled requests since it last answered one.
+    pub(super) fn throttled(&self) -> u32 {
+        self.throttled.load(Ordering::Relaxed)
+    }
+
+    /// Records that the service throttled a request.
+    pub(super) fn note_throttled(&self) {
+        self.throttled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records that the service answered a request.
+    pub(super) fn note_answered(&self) {
+        self.throttled.store(0, Ordering::Relaxed);
     }
 
     /// Seconds of a deadline twice as long; `None` if it would be longer than the longest.

@@ -16,8 +16,8 @@ use super::headers::with_headers;
 use super::http::HttpResponse;
 use super::log::RequestRecord;
 use super::retry::{self, Cause};
-use crate::error::notice::Notice;
-use crate::error::{Error, ErrorKind, Result, one_line};
+use crate::error::notice::{Notice, words};
+use crate::error::{Error, ErrorKind, Phrase, Result, Setting, one_line};
 use crate::profile::{Pointer, ThrottleRule, Trust};
 use crate::request::Endpoint;
 
@@ -153,14 +153,18 @@ impl Client {
                     && (rule.code.is_none() || rule.code == said.code)
             })
         };
-        if fits(&throttle.quota) {
+        let wait = retry::named_wait(throttle, headers, *now);
+        let is_quota = match fits(&throttle.when) {
+            true => is_quota(said, wait),
+            false => *status == StatusCode::FORBIDDEN && wait.is_none() && names_quota(said),
+        };
+        if is_quota || fits(&throttle.quota) {
             let error = self.refusal(ErrorKind::Quota, *stated, said);
             return Some(Outcome::Failed(
                 error.advice("the quota of the API key is used up; retry when it is renewed"),
             ));
         }
         if fits(&throttle.when) {
-            let wait = retry::named_wait(throttle, headers, *now);
             let error =
                 self.refusal(ErrorKind::Throttled, *stated, said).advice("try again later, or narrow the query");
             return Some(Outcome::Again(Cause::Throttled(wait), error));
@@ -169,10 +173,11 @@ impl Client {
         if let Some(wait) = exhausted {
             self.limiter.close(wait);
         }
-        if *status == StatusCode::FORBIDDEN
-            && let Some(wait) = retry::retry_after(throttle, headers, *now).or(exhausted)
+        if matches!(*status, StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED)
+            && let Some(wait) =
+                retry::retry_after(throttle, headers, *now).or(exhausted.filter(|_| *status == StatusCode::FORBIDDEN))
         {
-            // A limit beside that of the rate: what is forbidden for good names no wait.
+            // A limit beside that of the rate: what is forbidden for good, and a wrong key, name no wait.
             let error = self.refusal(ErrorKind::Throttled, *stated, said).advice("try again later");
             return Some(Outcome::Again(Cause::Throttled(Some(wait)), error));
         }
@@ -296,9 +301,13 @@ impl Client {
                 Outcome::Failed(error.advice("redirects are not followed; use the final URL as the base URL"))
             }
             ErrorKind::Unauthorized => Outcome::Failed(error.advice("check the API key and the profile's [auth]")),
-            ErrorKind::Forbidden => Outcome::Failed(
-                error.advice("this key may not read this saved search; saved_searches lists those that it may read"),
-            ),
+            ErrorKind::Forbidden if record.endpoint == Endpoint::List.to_string() => {
+                Outcome::Failed(error.advice("this key may not read the list of saved searches"))
+            }
+            ErrorKind::Forbidden => Outcome::Failed(error.advice(
+                Phrase::from("this key may not read this saved search now, even if saved_searches lists it")
+                    + Setting::Partial.to("on").after("; ").then(" continues without it"),
+            )),
             ErrorKind::NotFound => {
                 let has_aid = record.endpoint != Endpoint::List.to_string();
                 Outcome::Failed(error.advice(advice::for_not_found(&self.base_url, has_aid, self.shown_as.as_deref())))
@@ -325,6 +334,31 @@ impl Client {
         }
         Error::new(kind, one_line(&message))
     }
+}
+
+/// Words of an error.
+fn words_of(said: &ErrorBody) -> Vec<String> {
+    said.code.iter().chain(&said.message).flat_map(|text| words(text)).collect()
+}
+
+/// True for an error that is about a quota.
+fn names_quota(said: &ErrorBody) -> bool {
+    words_of(said).iter().any(|word| word == "quota" || word == "quotas")
+}
+
+/// True for an error of throttling that is about a used-up quota of a month, a day or a plan, rather than a rate. A short wait is one
+/// for a rate.
+fn is_quota(said: &ErrorBody, wait: Option<Duration>) -> bool {
+    /// Longest wait for a rate.
+    const LONGEST: Duration = Duration::from_secs(3_600);
+    const QUOTAS: [&str; 7] = ["allowance", "credit", "credits", "daily", "monthly", "quota", "quotas"];
+    const PLANS: [&str; 3] = ["billing", "plan", "subscription"];
+    const MOMENTS: [&str; 6] = ["burst", "concurrent", "minute", "minutes", "second", "seconds"];
+    const RATES: [&str; 5] = ["many", "rate", "ratelimit", "slow", "throttled"];
+    let said = words_of(said);
+    let has = |list: &[&str]| said.iter().any(|word| list.contains(&word.as_str()));
+    let names = has(&QUOTAS) || (has(&PLANS) && !has(&RATES));
+    names && !has(&MOMENTS) && wait.is_none_or(|wait| wait > LONGEST)
 }
 
 /// True for two names of the same, such as `not_found` and `Not Found`.

@@ -554,6 +554,7 @@ impl Client {
         loop {
             match self.attempt(scan, &question, record, decode).await {
                 Outcome::Done(value, more) => {
+                    scan.query.note_answered();
                     if !record.cached {
                         self.breaker.succeeded(circuit);
                     }
@@ -603,6 +604,9 @@ impl Client {
         cause: Cause,
         error: Error,
     ) -> Result<()> {
+        if matches!(cause, Cause::Throttled(_)) {
+            state.throttled_before(query.throttled());
+        }
         let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
             // A time limit below the default says nothing about the service.
             let impatient = error.kind() == ErrorKind::Timeout && query.request_timeout < QueryBudget::USUAL_TIMEOUT;
@@ -615,8 +619,8 @@ impl Client {
         if let Cause::Throttled(named) = cause {
             // The limiter keeps this request waiting along with all others of the key. A shared response was reported to it by
             // the attempt that sent the request.
-            if !record.cached {
-                self.limiter.throttled(wait);
+            if !record.cached && self.limiter.throttled(wait) {
+                query.note_throttled();
             }
             return match named {
                 Some(named) if is_late && !named.is_zero() => Err(too_long(wait)),

@@ -168,10 +168,13 @@ impl LimitState {
         self.allowed = (self.allowed + 1.0 / self.allowed).min(self.most as f64);
     }
 
-    /// Records throttling: halves the permits and closes the gate for as long as the service asked.
-    pub(super) fn throttled(&mut self, now: Instant, quiet: Duration) {
+    /// Records throttling: halves the permits and closes the gate for as long as the service asked. Returns false for a request that
+    /// was sent before the gate was closed.
+    pub(super) fn throttled(&mut self, now: Instant, quiet: Duration) -> bool {
+        let was_open = self.closed_until.is_none_or(|until| until <= now);
         self.allowed = (self.allowed / 2.0).max(1.0);
         self.close(now, quiet);
+        was_open
     }
 
     /// Closes the gate for `quiet`, but no longer than an hour: then a request may find out whether the service
@@ -298,8 +301,8 @@ impl Limiter {
     }
 
     /// See [`LimitState::throttled`].
-    pub(super) fn throttled(&self, quiet: Duration) {
-        self.state().throttled(Instant::now(), quiet);
+    pub(super) fn throttled(&self, quiet: Duration) -> bool {
+        self.state().throttled(Instant::now(), quiet)
     }
 
     /// See [`LimitState::close`].

@@ -20,7 +20,8 @@ use crate::profile::{ResetFormat, Throttle};
 pub struct RetryPolicy {
     /// Attempts at a request that fails, including the first. Set to 1 to disable retries.
     pub failures: u32,
-    /// Attempts at a request that is throttled, including the first.
+    /// Attempts at a request that is throttled, including the first. Those of other requests of the query count as well, until one is
+    /// answered.
     pub throttles: u32,
     /// Longest wait before the second attempt; doubles with each further attempt.
     pub base: Duration,
@@ -68,6 +69,11 @@ pub(super) struct RetryState {
 }
 
 impl RetryState {
+    /// Counts attempts of the query that the service has throttled since it last answered one.
+    pub(super) fn throttled_before(&mut self, attempts: u32) {
+        self.throttles = self.throttles.max(attempts);
+    }
+
     /// Counts the attempt and decides. `random` is in [0, 1): full jitter over the exponential back-off, and up to a
     /// tenth on top of a wait that the service named, so that its clients do not return all at once.
     pub(super) fn after(&mut self, policy: &RetryPolicy, cause: Cause, random: f64) -> Decision {
@@ -123,13 +129,19 @@ pub(super) fn retry_after(throttle: &Throttle, headers: &HeaderMap, now: DateTim
 fn wait_of(value: &str, declared: ResetFormat, headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     /// Seconds of a year.
     const YEAR: f64 = 366.0 * 86_400.0;
+    /// Seconds of thirty years, or an instant in 2001.
+    const FIRST_INSTANT: f64 = 1e9;
     let seconds = value.strip_suffix(['s', 'S']).unwrap_or(value);
     let Ok(number) = seconds.parse::<f64>() else { return Some(until(date(value)?, headers, now)) };
     #[expect(clippy::cast_precision_loss, reason = "compared with the length of years")]
     let current = server_date(headers).unwrap_or(now).timestamp_millis() as f64 / 1_000.0;
     // Services write seconds or milliseconds, even if they declare otherwise; microseconds occur as well.
     let epoch = [1.0, 1e3, 1e6].map(|unit| number / unit - current).into_iter().find(|distance| distance.abs() < YEAR);
+    // A number of so many seconds is an instant, if far from now.
+    let nearest =
+        [1.0, 1e3, 1e6].map(|unit| number / unit - current).into_iter().min_by(|a, b| a.abs().total_cmp(&b.abs()));
     match (declared, epoch) {
+        (_, None) if number >= FIRST_INSTANT => nearest.map(duration),
         (ResetFormat::Seconds, Some(distance)) if number > 30.0 * YEAR => Some(duration(distance)),
         (ResetFormat::EpochS | ResetFormat::Iso, Some(distance)) => Some(duration(distance)),
         _ => Some(duration(number)),
@@ -237,6 +249,10 @@ mod tests {
                     assert_eq!(wait, Some(Duration::from_secs(seconds)), "{name}: {value}, {declared:?}");
                 }
             });
+        }
+        // An instant that has long passed.
+        for past in ["1100000000", "1100000000000"] {
+            assert_eq!(named_wait(&throttle, &headers(&[("x-ratelimit-reset", past)]), now), Some(Duration::ZERO));
         }
         // Ten years are a number of seconds, and no instant near now.
         let wait = named_wait(&throttle, &headers(&[("retry-after", "315360000")]), now);

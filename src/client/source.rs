@@ -121,17 +121,38 @@ pub(super) fn past_deadline(query: &QueryBudget) -> Error {
 
 /// Error for a wait that exceeds the query's deadline.
 pub(super) fn too_long(wait: Duration) -> Error {
-    let seconds = wait.as_secs_f64().ceil();
+    let wait = in_words(wait);
     Error::new(
         ErrorKind::Throttled,
-        format!("the rate limit requires a wait of {seconds} s, longer than the query may take"),
+        format!("the rate limit requires a wait of {wait}, longer than the query may take"),
     )
     .advice(Phrase::from("try again after that time") + Setting::QueryDeadline.to("…").after(", or allow more time: "))
+}
+
+/// A wait in words, rounded up.
+fn in_words(wait: Duration) -> String {
+    let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
+    match seconds {
+        0..=600 => format!("{seconds} s"),
+        601..=7_200 => format!("{} min", seconds.div_ceil(60)),
+        7_201..=172_800 => format!("{} h", seconds.div_ceil(3_600)),
+        172_801..=31_536_000 => format!("{} days", seconds.div_ceil(86_400)),
+        _ => "more than a year".to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_have_readable_units() {
+        let cases =
+            [(5, "5 s"), (3_600, "60 min"), (86_400, "24 h"), (2_592_000, "30 days"), (u64::MAX, "more than a year")];
+        for (seconds, words) in cases {
+            assert_eq!(in_words(Duration::from_secs(seconds)), words);
+        }
+    }
 
     #[test]
     fn a_deadline_that_has_passed_is_to_be_set_to_twice_its_seconds() {

@@ -178,6 +178,22 @@ async fn a_named_wait_is_kept() {
     assert!(begun.elapsed() < Duration::from_secs(40));
 }
 
+/// Four pages are requested together.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_throttles_for_ever_is_given_up_for_all_requests_together() {
+    let answered = [vec![Trick::None], vec![answer(429, r#"{"error":{"code":"busy"}}"#); 99]].concat();
+    let lab = Lab::new(2_000, Warp::No, answered);
+    let error = lab.scan().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Throttled, "{error}");
+    assert!((10..=20).contains(&lab.requests()), "{} requests", lab.requests());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_throttled_with_401_waits() {
+    let lab = Lab::new(1, Warp::No, vec![Trick::Answer(401, vec![("retry-after", "2")], "throttled")]);
+    assert_eq!(lab.scan().await.unwrap(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
     let down = vec![answer(503, r#"{"error":{"code":"busy","message":"try later"}}"#); 9];
@@ -188,6 +204,18 @@ async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
             (vec![answer(200, "<!doctype html>"); 9], ErrorKind::Malformed, 2, "a web page, not JSON"),
             (vec![answer(200, "{\"mentions\":"); 9], ErrorKind::Malformed, 2, "not valid JSON"),
             (vec![answer(429, ""); 20], ErrorKind::Throttled, 10, "429 Too Many Requests"),
+            (
+                vec![answer(429, r#"{"error":{"code":"MONTHLY_QUOTA","message":"quota of your plan used up"}}"#)],
+                ErrorKind::Quota,
+                1,
+                "the quota of the API key is used up",
+            ),
+            (
+                vec![answer(403, r#"{"error":{"code":"QUOTA_EXCEEDED","message":"no searches left"}}"#)],
+                ErrorKind::Quota,
+                1,
+                "the quota of the API key is used up",
+            ),
             (vec![answer(401, "bad key {key}")], ErrorKind::Unauthorized, 1, "bad key <redacted>; check the API key"),
             (vec![answer(302, "")], ErrorKind::Redirect, 1, "redirects are not followed"),
             (
@@ -214,7 +242,7 @@ async fn what_does_not_pass_is_a_typed_error_that_says_what_and_what_to_do() {
                 vec![Trick::Answer(429, vec![("retry-after", "315360000")], "")],
                 ErrorKind::Throttled,
                 1,
-                "s, longer than the query may take",
+                "a wait of more than a year, longer than the query may take",
             ),
         ],
         async |(tricks, kind, attempts, text)| {
