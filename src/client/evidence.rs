@@ -115,8 +115,9 @@ pub(crate) const ROUNDED: &str = "if the service rounds or estimates totals, set
                                   the window";
 
 /// Advice for mentions that come with several ids.
-pub(crate) const IDS: &str = "the service writes the ids of mentions in several ways: set `id` of [tables.mentions] in the profile to \
-                              a column whose values do not change, such as the url";
+pub(crate) const IDS: &str = "the service writes the ids of mentions in several ways, or has another order of mentions with equal \
+                              times in each response, so that some do not come again: set `id` of [tables.mentions] in the \
+                              profile to a column whose values do not change, such as the url, or narrow the range of published_at";
 
 /// Advice for an end that is not proven.
 pub(crate) const NARROWER: &str = "narrow the range of published_at, or set [depth] in the profile";
