@@ -784,7 +784,9 @@ impl Driver {
                 "the service's clock is {minutes} minutes ahead of this machine's; the newest mentions would be missing"
             ),
         )
-        .advice("run the query again, which now uses the service's clock, or correct this machine's clock")
+        .advice(
+            "correct this machine's clock; in the same session, the query uses the service's clock if it is run again",
+        )
         .at(place)
     }
 
