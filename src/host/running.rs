@@ -116,7 +116,7 @@ impl Pending {
     ) -> Result<Self, Failure> {
         let failed = |error: DataFusionError| session.failure(&error);
         let bytes = statement.bytes_of_bound(&sets).map_err(failed)?;
-        let turn = session.share.planning(bytes).await;
+        let turn = session.share.planning_with(bytes, sets.iter().map(Vec::len).sum()).await;
         let mut held = host.hold(session, "result", bytes)?;
         let plans = statement.bind_all(&turn, sets).map_err(failed)?;
         let first = match plans.first() {

@@ -145,7 +145,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     host.allow_length(text)?;
     let digest = session.log_statement(text);
     // A mistake is placed within the turn: the text is taken apart again.
-    let turn = session.share.planning(text.len()).await;
+    let turn = session.share.planning_of(text).await;
     let planned = async {
         let parsed = parse(&turn, text, GenericDialect {})?;
         let headers = Headers::of(&parsed);
