@@ -52,7 +52,7 @@ const ROOM: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Maximum rows, and maximum bytes of the values, of a part of a result. A part is encoded without a pause.
-const PART: usize = 8_192;
+pub(crate) const PART: usize = 8_192;
 const PART_BYTES: u64 = 1 << 20;
 
 /// Bytes of a plan that is ready to run, about: the engine copies the tables of functions of the session for it.
