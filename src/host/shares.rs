@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use datafusion::error::Result as EngineResult;
@@ -19,9 +20,10 @@ use crate::session::PlanningTurn;
 
 /// Received bytes of a call, or of a connection of PostgreSQL, that do not count.
 const UNCOUNTED: usize = 64 << 10;
-/// Statements of a user that are parsed or planned at the same time. Each takes a thread, and the memory of its constants, which
-/// nothing reserves.
-const PLANNING: usize = 4;
+/// Statements of a user that are parsed or planned at the same time: as half of the processors can, within 2 and 4. Each takes a thread,
+/// and the memory of its constants, which nothing reserves.
+static PLANNING: LazyLock<usize> =
+    LazyLock::new(|| available_parallelism().map_or(2, |processors| (processors.get() / 2).clamp(2, 4)));
 /// Bytes of a large text or plan. A user has one turn for those: planning them takes a thousand times as much memory.
 const LARGE: usize = 128 << 10;
 /// Bytes that a parameter counts as in addition to its text: planning one takes 27 KiB of memory.
@@ -77,7 +79,7 @@ struct PlanningTurns {
 impl PlanningTurns {
     fn new() -> Self {
         let next = [(); 2].map(|()| Semaphore::new(NEXT));
-        Self { free: Semaphore::new(PLANNING), large: Semaphore::new(1), ended: Notify::new(), next }
+        Self { free: Semaphore::new(*PLANNING), large: Semaphore::new(1), ended: Notify::new(), next }
     }
 
     fn begin(&self, is_large: bool) -> Option<PlanningTurn<'_>> {
@@ -316,10 +318,10 @@ pub(crate) mod tests {
     async fn a_user_plans_a_few_statements_at_a_time_and_others_theirs() {
         let shares = Shares::new(4, Arc::default());
         let [one, other] = ["one", "other"].map(|user| shares.of(&user.into()).expect("a share"));
-        let mut held = join_all((0..PLANNING).map(|_| one.planning(1))).await;
+        let mut held = join_all((0..*PLANNING).map(|_| one.planning(1))).await;
         assert!(one.planning(1).now_or_never().is_none(), "all turns are taken");
         assert!(other.planning(1).now_or_never().is_some(), "another user");
-        held.truncate(2);
+        held.truncate(*PLANNING - 2);
         let large = one.planning(LARGE + 1).now_or_never().expect("two have ended");
         assert!(one.planning(LARGE + 1).now_or_never().is_none(), "one large statement at a time");
         assert!(other.planning(LARGE + 1).now_or_never().is_some(), "another user");
@@ -347,7 +349,7 @@ pub(crate) mod tests {
     async fn all_who_wait_for_a_turn_get_one() {
         const WAITING: usize = 10 * NEXT;
         let share = share_of_a_mebibyte();
-        let held = join_all((0..PLANNING).map(|_| share.planning(1))).await;
+        let held = join_all((0..*PLANNING).map(|_| share.planning(1))).await;
         let waiting: Vec<_> = (0..WAITING)
             .map(|_| {
                 let share = Arc::clone(&share);
