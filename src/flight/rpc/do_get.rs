@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::error::FlightError;
 use arrow_flight::sql::{Command, TicketStatementQuery};
 use arrow_flight::{FlightData, Ticket};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -68,7 +69,7 @@ fn sent(batch: RecordBatch) -> Answers<FlightData> {
     let parts: Vec<_> = parts.map(|from| batch.slice(from, rows.min(batch.num_rows() - from))).collect();
     let parts = stream::iter(parts).then(|part| async move {
         yield_now().await;
-        Ok(part)
+        Ok::<_, FlightError>(part)
     });
     FlightDataEncoderBuilder::new().with_schema(schema).build(parts).map_err(flight_status).boxed()
 }
