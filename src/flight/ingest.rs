@@ -7,6 +7,7 @@ use arrow_flight::FlightData;
 use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
 use datafusion::error::DataFusionError;
 use futures::{Stream, TryStreamExt};
+use tokio::task::yield_now;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
@@ -68,6 +69,8 @@ pub(super) async fn ingest(
             if let Some(making) = &mut making {
                 making.take(&batch).map_err(failed)?;
             }
+            // A message may be long, and the next one be there already: others of the thread come first.
+            yield_now().await;
             next = batches.try_next().await.map_err(flight_status)?;
         }
         match making {

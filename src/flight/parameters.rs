@@ -16,6 +16,7 @@ use arrow_flight::FlightData;
 use arrow_flight::decode::FlightRecordBatchStream;
 use datafusion::common::ScalarValue;
 use futures::{Stream, TryStreamExt};
+use tokio::task::yield_now;
 use tonic::Status;
 
 use super::command::flight_status;
@@ -71,7 +72,9 @@ pub(super) async fn read(
 ) -> Result<Option<(Vec<Vec<ScalarValue>>, u64)>, Status> {
     /// Bytes of a value without its text.
     const SLOT: usize = size_of::<ScalarValue>();
-    let mut batches = batches(messages);
+    /// Values after which others of the thread come first.
+    const TURN: usize = 1_000;
+    let (mut batches, mut until_pause) = (batches(messages), TURN);
     let (mut sets, mut bytes, mut values) = (None::<Vec<_>>, 0, 0_u64);
     let too_many = || {
         let line = format!("too many parameters: the limit is {most} sets and {BYTES} bytes");
@@ -103,6 +106,11 @@ pub(super) async fn read(
                     return Err(too_many());
                 }
                 set.push(value);
+                until_pause -= 1;
+                if until_pause == 0 {
+                    until_pause = TURN;
+                    yield_now().await;
+                }
             }
             sets.push(set);
         }

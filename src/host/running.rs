@@ -1,11 +1,12 @@
 //! Running queries: record batches as the pages arrive.
 //!
 //! ```text
-//! task: plan ─▶ batches ─gathered─▶ channel ─▶ the stream that the client reads, which owns the task
+//! task: plan ─▶ batches ─gathered─▶ parts ─encoded─▶ channel ─▶ the stream that the client reads, which owns the task
 //! ```
 //!
 //! The task ends when the stream is dropped, the statement times out, the client stops reading, the query is cancelled,
-//! or the server shuts down. Small batches that are ready at the same time are sent as one.
+//! or the server shuts down. Small batches that are ready at the same time are sent as one, and large ones in parts: the threads of
+//! connections, which encode what they are sent, serve others between two parts.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +25,7 @@ use datafusion::prelude::SessionContext;
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -35,7 +37,7 @@ use super::sessions::Session;
 use super::settings::Limits;
 use super::shares::{SessionMemory, Share};
 use super::state::{Abandoned, Admitted, Host, timed_out};
-use super::type_compat::{result_schema, sent_batch};
+use super::type_compat::{bytes_of, result_schema, sent_batch};
 #[cfg(feature = "flight")]
 use crate::exec::notes;
 use crate::exec::{Spent, WindowRead, in_parts, spent, start, statement_kind, windows};
@@ -48,6 +50,10 @@ const GATHERED: usize = 1 << 18;
 const ROOM: Duration = Duration::from_secs(10);
 /// Time after its deadline at which a statement that has not ended by itself is abandoned.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// Maximum rows, and maximum bytes of the values, of a part of a result. A part is encoded without a pause.
+pub(crate) const PART: usize = 8_192;
+const PART_BYTES: u64 = 1 << 20;
 
 /// Bytes of a plan that is ready to run, about: the engine copies the tables of functions of the session for it.
 pub(crate) const READY: usize = 128 << 10;
@@ -74,9 +80,9 @@ pub(crate) struct Pending {
     _held: SessionMemory,
 }
 
-/// The batches of a query that runs.
-pub(crate) struct Reading {
-    pub(crate) batches: BoxStream<'static, Result<RecordBatch, Failure>>,
+/// A query that runs: its rows in parts, or what they were encoded as.
+pub(crate) struct Reading<T = RecordBatch> {
+    pub(crate) batches: BoxStream<'static, Result<T, Failure>>,
     /// Memory of the query, to which what the reader allocates and frees counts.
     pub(crate) memory: Arc<StatementMemory>,
 }
@@ -110,7 +116,7 @@ impl Pending {
     ) -> Result<Self, Failure> {
         let failed = |error: DataFusionError| session.failure(&error);
         let bytes = statement.bytes_of_bound(&sets).map_err(failed)?;
-        let turn = session.share.planning(bytes).await;
+        let turn = session.share.planning_with(bytes, sets.iter().map(Vec::len).sum()).await;
         let mut held = host.hold(session, "result", bytes)?;
         let plans = statement.bind_all(&turn, sets).map_err(failed)?;
         let first = match plans.first() {
@@ -181,7 +187,23 @@ impl Pending {
     /// CANCELLED if the query was cancelled before it was fetched, RESOURCE_EXHAUSTED if too many queries are running, or memory
     /// is short.
     pub(crate) fn run(self: Arc<Self>, session: Arc<Session>, host: &Host) -> Result<Reading, Failure> {
-        self.start(session, host, None)
+        self.start(session, host, None, PART, Ok)
+    }
+
+    /// As [`run`](Self::run), for rows that are encoded in the lane of the statement, at most `most` at once. A batch without rows
+    /// is encoded as well.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    #[cfg(feature = "ui")]
+    pub(crate) fn run_encoded<T: Send + 'static>(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        host: &Host,
+        most: usize,
+        encode: impl FnMut(RecordBatch) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<Reading<T>, Failure> {
+        self.start(session, host, None, most, encode)
     }
 
     /// As [`run`](Self::run), for a client that fetches rows in parts: a batch is computed when it is asked for.
@@ -189,16 +211,18 @@ impl Pending {
     /// # Errors
     /// Those of [`run`](Self::run).
     pub(crate) fn run_in_parts(self: Arc<Self>, session: Arc<Session>, host: &Host) -> Result<Reading, Failure> {
-        self.start(session, host, Some(Arc::new(Semaphore::new(0))))
+        self.start(session, host, Some(Wanted::default()), PART, Ok)
     }
 
-    /// Starts the query. `wanted` has a permit for each batch that was asked for; without it, batches are computed ahead.
-    fn start(
+    /// Starts the query. `wanted` counts the parts that were asked for; without it, they are computed ahead.
+    fn start<T: Send + 'static>(
         self: Arc<Self>,
         session: Arc<Session>,
         host: &Host,
-        wanted: Option<Arc<Semaphore>>,
-    ) -> Result<Reading, Failure> {
+        wanted: Option<Wanted>,
+        most: usize,
+        encode: impl FnMut(RecordBatch) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<Reading<T>, Failure> {
         if self.cancelled.is_cancelled() {
             return Err(query_cancelled(&self.ending));
         }
@@ -208,7 +232,8 @@ impl Pending {
         let unread = Unread { share: Arc::clone(&session.share), own: Arc::default() };
         let account = Account::open(host, session, Arc::clone(&lane))?;
         let (cancelled, ending) = (self.cancelled.clone(), self.ending.clone());
-        let task = drive(self, account, sender, wanted.clone(), limits.clone(), unread, Arc::clone(&memory));
+        let sending = Sending { sender, wanted: wanted.clone(), most, encode };
+        let task = drive(self, account, sending, limits.clone(), unread, Arc::clone(&memory));
         let task = AbortOnDropHandle::new(lane.handle().spawn(task));
         let seconds = limits.statement_seconds;
         let late = Instant::now() + Duration::from_secs(seconds) + GRACE;
@@ -217,16 +242,18 @@ impl Pending {
             // A computation that does not pause ends when it next calls `memory::check`; its client must not have to wait.
             loop {
                 if let Some(wanted) = &wanted {
-                    wanted.add_permits(1);
+                    wanted.0.add_permits(1);
                 }
                 let next = tokio::select! {
                     next = timeout_at(late, batches.recv()) => next.map_err(|_| too_late(seconds)),
                     // The task ends by itself, unless it computes without a pause.
                     () = async { cancelled.cancelled().await; sleep(GRACE).await } => Err(query_cancelled(&ending)),
                 }?;
-                let Some((batch, held)) = next else { break };
-                yield batch;
-                // The client has taken the batch if it asks for the next one.
+                let Some((part, held)) = next else { break };
+                // Encoding a part takes a while: others of the thread come first.
+                yield_now().await;
+                yield part;
+                // The client has taken the part if it asks for the next one.
                 drop(held);
             }
             // The task has ended; its result says if it succeeded.
@@ -258,18 +285,17 @@ fn too_late(seconds: u64) -> Failure {
 }
 
 /// Runs a query until its result is sent, it times out or it is cancelled.
-async fn drive(
+async fn drive<T: Send + 'static>(
     pending: Arc<Pending>,
     mut account: Account,
-    sender: mpsc::Sender<(RecordBatch, Held)>,
-    wanted: Option<Arc<Semaphore>>,
+    sending: Sending<T, impl FnMut(RecordBatch) -> Result<T, Failure>>,
     limits: Limits,
     unread: Unread,
     memory: Arc<StatementMemory>,
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_secs(limits.statement_seconds);
     let (cancelled, ending) = (pending.cancelled.clone(), pending.ending.clone());
-    let sent = timeout_at(deadline, send(pending, &mut account, sender, wanted, &limits, &unread));
+    let sent = timeout_at(deadline, send(pending, &mut account, sending, &limits, &unread));
     let result = tokio::select! {
         sent = until_ended(&memory, sent) => match sent {
             Ok(sent) => sent.unwrap_or_else(|_| Err(too_late(limits.statement_seconds))),
@@ -281,19 +307,14 @@ async fn drive(
     result
 }
 
-async fn send(
+async fn send<T: Send + 'static>(
     pending: Arc<Pending>,
     account: &mut Account,
-    sender: mpsc::Sender<(RecordBatch, Held)>,
-    wanted: Option<Arc<Semaphore>>,
+    mut sending: Sending<T, impl FnMut(RecordBatch) -> Result<T, Failure>>,
     limits: &Limits,
     unread: &Unread,
 ) -> Result<(), Failure> {
-    let not_read = || {
-        let line = format!("the client did not read the result for {} s", limits.unread_seconds);
-        Failure::new(Code::DeadlineExceeded, line)
-    };
-    let patience = Duration::from_secs(limits.unread_seconds);
+    let waits = sending.wanted.is_some();
     let session = Arc::clone(&account.session);
     let failed = |error: DataFusionError| session.failure(&error);
     let mut first = pending.first.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -307,20 +328,12 @@ async fn send(
             }
         };
         let span = account.begin(kind, query, &pending.digest, &plan);
-        let task = if wanted.is_some() { in_parts(task) } else { task };
+        let task = if waits { in_parts(task) } else { task };
         let mut stream = start(&plan, task, Some(&span)).map_err(failed)?.fuse();
         loop {
             unread.room().await?;
-            let next = match &wanted {
-                Some(wanted) => {
-                    // The semaphore is never closed.
-                    if let Ok(permit) = timeout(patience, wanted.acquire()).await.map_err(|_| not_read())? {
-                        permit.forget();
-                    }
-                    stream.try_next().await
-                }
-                None => gather(&mut stream).await,
-            };
+            sending.asked(limits).await?;
+            let next = if waits { stream.try_next().await } else { gather(&mut stream).await };
             let Some(batch) = next.map_err(failed)? else { break };
             let batch = sent_batch(&batch, &pending.schema).map_err(|error| failed(error.into()))?;
             account.add(&batch);
@@ -328,16 +341,80 @@ async fn send(
                 let line = format!("result larger than {} bytes: select fewer rows or columns", limits.result_bytes);
                 return Err(Failure::new(Code::ResourceExhausted, line));
             }
-            let held = unread.hold(batch.get_array_memory_size()).await?;
-            // A client that stops reading does not announce it.
-            match timeout(patience, sender.send((batch, held))).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Err(Failure::new(Code::Cancelled, "the client disconnected")),
-                Err(_) => return Err(not_read()),
+            let held = Arc::new(unread.hold(batch.get_array_memory_size()).await?);
+            let at_once = rows_of_part(&batch, sending.most);
+            // A batch without rows is one part: it was asked for.
+            for from in (0..batch.num_rows().max(1)).step_by(at_once) {
+                if from > 0 {
+                    sending.asked(limits).await?;
+                }
+                let rows = batch.slice(from, at_once.min(batch.num_rows() - from));
+                sending.send(rows, &held, limits).await?;
             }
         }
     }
     Ok(())
+}
+
+/// Number of parts that a client has asked for.
+#[derive(Clone)]
+struct Wanted(Arc<Semaphore>);
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+}
+
+/// The way of rows to the client.
+struct Sending<T, E> {
+    sender: mpsc::Sender<(T, Arc<Held>)>,
+    wanted: Option<Wanted>,
+    /// Maximum rows of a part.
+    most: usize,
+    encode: E,
+}
+
+impl<T, E: FnMut(RecordBatch) -> Result<T, Failure>> Sending<T, E> {
+    /// Waits until the client has asked for another part, if it has to.
+    ///
+    /// # Errors
+    /// DEADLINE_EXCEEDED if it does not ask in time.
+    async fn asked(&mut self, limits: &Limits) -> Result<(), Failure> {
+        let Some(Wanted(wanted)) = &self.wanted else { return Ok(()) };
+        let asked = timeout(Duration::from_secs(limits.unread_seconds), wanted.acquire()).await;
+        // The semaphore is never closed.
+        if let Ok(permit) = asked.map_err(|_| not_read(limits))? {
+            permit.forget();
+        }
+        Ok(())
+    }
+
+    /// Encodes rows and sends them.
+    ///
+    /// # Errors
+    /// Those of encoding; CANCELLED or DEADLINE_EXCEEDED if the client is gone, or does not read.
+    async fn send(&mut self, rows: RecordBatch, held: &Arc<Held>, limits: &Limits) -> Result<(), Failure> {
+        let part = (self.encode)(rows)?;
+        // A client that stops reading does not announce it.
+        let patience = Duration::from_secs(limits.unread_seconds);
+        match timeout(patience, self.sender.send((part, Arc::clone(held)))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Failure::new(Code::Cancelled, "the client disconnected")),
+            Err(_) => Err(not_read(limits)),
+        }
+    }
+}
+
+fn not_read(limits: &Limits) -> Failure {
+    let line = format!("the client did not read the result for {} s", limits.unread_seconds);
+    Failure::new(Code::DeadlineExceeded, line)
+}
+
+/// Rows of a batch that are sent in one part: fewer if they are long.
+pub(crate) fn rows_of_part(batch: &RecordBatch, most: usize) -> usize {
+    let row = (bytes_of(batch) / (batch.num_rows() as u64).max(1)).max(1);
+    usize::try_from(PART_BYTES / row).unwrap_or(most).clamp(1, most)
 }
 
 /// Memory for batches on their way to the client.
@@ -417,6 +494,8 @@ pub(crate) async fn gather(
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{ArrayRef, StringArray};
+
     use super::*;
 
     #[tokio::test]
@@ -431,5 +510,56 @@ mod tests {
         assert!(session.share.pool().reserved() < READY, "it can be fetched again");
         drop(pending);
         assert_eq!(session.share.pool().reserved(), 0);
+    }
+
+    async fn pending_of(host: &Host, session: &Arc<Session>, sql: &str) -> Arc<Pending> {
+        let statement = host.statement(session, sql).await.expect("planned");
+        Arc::new(Pending::plan(host, session, &statement, vec![Vec::new()]).await.expect("a result"))
+    }
+
+    #[tokio::test]
+    async fn a_large_batch_leaves_in_parts_and_others_come_between_them() {
+        let (host, session) = Host::of_tests().await;
+        // One that is the same in all rows would be refused.
+        let sql = "SELECT repeat('x', 400000 + x % 2) AS text FROM generate_series(1, 8) t(x)";
+        for waits in [false, true] {
+            let pending = pending_of(&host, &session, sql).await;
+            let reading = match waits {
+                true => pending.run_in_parts(Arc::clone(&session), &host),
+                false => pending.run(Arc::clone(&session), &host),
+            };
+            let mut batches = reading.expect("a query").batches;
+            let (mut rows, mut parts) = (0, 0);
+            while let Some(batch) = batches.try_next().await.expect("rows") {
+                assert!(batch.num_rows() <= 2, "{} rows of 400 kB at once", batch.num_rows());
+                (rows, parts) = (rows + batch.num_rows(), parts + 1);
+            }
+            assert!(rows == 8 && parts >= 4, "{rows} rows in {parts} parts");
+        }
+    }
+
+    #[cfg(feature = "ui")]
+    #[tokio::test]
+    async fn rows_are_encoded_by_a_thread_of_their_lane() {
+        let (host, session) = Host::of_tests().await;
+        let pending = pending_of(&host, &session, "SELECT * FROM generate_series(1, 3000)").await;
+        let encode = |rows: RecordBatch| Ok((rows.num_rows(), std::thread::current().name().map(str::to_owned)));
+        let reading = pending.run_encoded(Arc::clone(&session), &host, 1_000, encode).expect("a query");
+        let parts = reading.batches.try_collect::<Vec<_>>().await.expect("rows");
+        assert_eq!(parts.iter().map(|(rows, _)| rows).sum::<usize>(), 3_000);
+        for (rows, thread) in parts {
+            assert!(rows <= 1_000 && thread.as_deref() == Some("execution"), "{rows} rows, {thread:?}");
+        }
+    }
+
+    #[test]
+    fn long_rows_are_sent_in_small_parts() {
+        for (bytes, expected) in [(1, 1_000), (100 << 10, 10), (2 << 20, 1)] {
+            let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(bytes); 3]));
+            let rows = rows_of_part(&RecordBatch::try_from_iter([("t", texts)]).expect("a batch"), 1_000);
+            assert_eq!(rows, expected, "{bytes} bytes");
+        }
+        let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
+        assert_eq!(rows_of_part(&RecordBatch::try_from_iter([("t", none)]).expect("a batch"), 1_000), 1_000);
     }
 }

@@ -3,12 +3,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::available_parallelism;
+use std::time::Duration;
 
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::time::sleep;
 
 use super::failure::Failure;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,11 +20,18 @@ use crate::session::PlanningTurn;
 
 /// Received bytes of a call, or of a connection of PostgreSQL, that do not count.
 const UNCOUNTED: usize = 64 << 10;
-/// Statements of a user that are parsed or planned at the same time. Each takes a thread, and the memory of its constants, which
-/// nothing reserves.
-const PLANNING: usize = 4;
+/// Statements of a user that are parsed or planned at the same time: as half of the processors can, within 2 and 4. Each takes a thread,
+/// and the memory of its constants, which nothing reserves.
+static PLANNING: LazyLock<usize> =
+    LazyLock::new(|| available_parallelism().map_or(2, |processors| (processors.get() / 2).clamp(2, 4)));
 /// Bytes of a large text or plan. A user has one turn for those: planning them takes a thousand times as much memory.
 const LARGE: usize = 128 << 10;
+/// Bytes that a parameter counts as in addition to its text: planning one takes 27 KiB of memory.
+const PARAMETER: usize = 32;
+/// Statements of a user that look for a turn when one has ended. The others look at intervals: if each turn that ends woke hundreds of
+/// them, that would cost more than to plan a short statement.
+const NEXT: usize = 16;
+const LOOK: Duration = Duration::from_millis(50);
 /// KiB that a user may keep before the service has accepted the key. Beyond them, the limit of all such users applies as well.
 const LITTLE: usize = 256;
 
@@ -62,11 +72,14 @@ struct PlanningTurns {
     /// For a large statement, which takes one of the others as well.
     large: Semaphore,
     ended: Notify,
+    /// For those that are notified when a turn ends: small statements, and large ones.
+    next: [Semaphore; 2],
 }
 
 impl PlanningTurns {
     fn new() -> Self {
-        Self { free: Semaphore::new(PLANNING), large: Semaphore::new(1), ended: Notify::new() }
+        let next = [(); 2].map(|()| Semaphore::new(NEXT));
+        Self { free: Semaphore::new(*PLANNING), large: Semaphore::new(1), ended: Notify::new(), next }
     }
 
     fn begin(&self, is_large: bool) -> Option<PlanningTurn<'_>> {
@@ -161,14 +174,31 @@ impl Share {
     /// Waits until the user may parse or plan another statement, whose text or plan has this many bytes. The turn ends when it is
     /// dropped. A holder must not ask for another turn.
     pub(crate) async fn planning(&self, bytes: usize) -> PlanningTurn<'_> {
+        let is_large = bytes > LARGE;
+        let mut place = None;
         loop {
             // Before the look, so that a turn that ends after it is not missed.
-            let next = self.turns.ended.notified();
-            match self.turns.begin(bytes > LARGE) {
-                Some(turn) => return turn,
-                None => next.await,
+            let ended = self.turns.ended.notified();
+            if let Some(turn) = self.turns.begin(is_large) {
+                return turn;
+            }
+            place = place.or_else(|| self.turns.next[usize::from(is_large)].try_acquire().ok());
+            match place {
+                Some(_) => ended.await,
+                None => sleep(LOOK).await,
             }
         }
+    }
+
+    /// As [`planning`](Self::planning), for a text, in which parameters count more than what is written.
+    pub(crate) async fn planning_of(&self, text: &str) -> PlanningTurn<'_> {
+        let parameters = text.bytes().filter(|byte| matches!(byte, b'$' | b'?')).count();
+        self.planning_with(text.len(), parameters).await
+    }
+
+    /// As [`planning`](Self::planning), with so many parameters.
+    pub(crate) async fn planning_with(&self, bytes: usize, parameters: usize) -> PlanningTurn<'_> {
+        self.planning(bytes.saturating_add(parameters.saturating_mul(PARAMETER))).await
     }
 
     /// Waits until the user may open another session: one is made at a time, so that calls of others come between them.
@@ -288,16 +318,52 @@ pub(crate) mod tests {
     async fn a_user_plans_a_few_statements_at_a_time_and_others_theirs() {
         let shares = Shares::new(4, Arc::default());
         let [one, other] = ["one", "other"].map(|user| shares.of(&user.into()).expect("a share"));
-        let mut held = join_all((0..PLANNING).map(|_| one.planning(1))).await;
+        let mut held = join_all((0..*PLANNING).map(|_| one.planning(1))).await;
         assert!(one.planning(1).now_or_never().is_none(), "all turns are taken");
         assert!(other.planning(1).now_or_never().is_some(), "another user");
-        held.truncate(2);
+        held.truncate(*PLANNING - 2);
         let large = one.planning(LARGE + 1).now_or_never().expect("two have ended");
         assert!(one.planning(LARGE + 1).now_or_never().is_none(), "one large statement at a time");
         assert!(other.planning(LARGE + 1).now_or_never().is_some(), "another user");
         assert!(one.planning(LARGE).now_or_never().is_some(), "one that is not large");
         drop(large);
         assert!(one.planning(LARGE + 1).now_or_never().is_some(), "the large one has ended");
+    }
+
+    #[tokio::test]
+    async fn a_statement_with_many_parameters_is_large() {
+        let shares = Shares::new(4, Arc::default());
+        let one = shares.of(&"one".into()).expect("a share");
+        for (form, parameters) in [("($1),", 12_000), ("?,", 5_000)] {
+            let text = form.repeat(parameters);
+            assert!(text.len() <= LARGE, "as a text, it is not large");
+            let large = one.planning_of(&text).now_or_never().expect("a turn");
+            assert!(one.planning_of(&text).now_or_never().is_none(), "{form}: one at a time");
+            assert!(one.planning_with(1, parameters).now_or_never().is_none(), "{form}: its values");
+            assert!(one.planning_of("SELECT $1").now_or_never().is_some(), "a short one");
+            drop(large);
+        }
+    }
+
+    #[tokio::test]
+    async fn all_who_wait_for_a_turn_get_one() {
+        const WAITING: usize = 10 * NEXT;
+        let share = share_of_a_mebibyte();
+        let held = join_all((0..*PLANNING).map(|_| share.planning(1))).await;
+        let waiting: Vec<_> = (0..WAITING)
+            .map(|_| {
+                let share = Arc::clone(&share);
+                tokio::spawn(async move { drop(share.planning(1).await) })
+            })
+            .collect();
+        while share.turns.next[0].available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(held);
+        for waiting in waiting {
+            waiting.await.expect("a turn");
+        }
+        assert_eq!(share.turns.next[0].available_permits(), NEXT);
     }
 
     #[test]

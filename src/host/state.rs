@@ -225,7 +225,7 @@ impl Host {
     pub(crate) async fn statement(&self, session: &Session, sql: &str) -> Result<Statement, Failure> {
         self.allow_length(sql)?;
         let digest = session.log_statement(sql);
-        let turn = session.share.planning(sql.len()).await;
+        let turn = session.share.planning_of(sql).await;
         match Statement::of(&turn, &session.context, sql).await {
             Ok(statement) => Ok(Statement { digest, ..statement }),
             Err(error) => Err(session.failure_in(&error, sql).await),

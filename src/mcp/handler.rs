@@ -17,6 +17,7 @@ use super::profiles::ProfileTools;
 use super::query;
 use super::tools::{self, Call, Misread, Question};
 use super::{McpLimits, resources};
+use crate::error::shortened;
 use crate::host::account::Account;
 use crate::host::failure::Failure;
 use crate::host::sessions::Session;
@@ -145,8 +146,9 @@ impl ServerHandler for Handler {
         let Shared { limits, profiles, .. } = self.shared.as_ref();
         let call = Call::read(&request.name, request.arguments.unwrap_or_default(), limits, profiles.is_some());
         let done = match call {
-            Err(Misread::Tool(line)) => return Err(ErrorData::invalid_params(line, None)),
-            Err(Misread::Arguments(line)) => Err(line),
+            // They repeat names of the client.
+            Err(Misread::Tool(line)) => return Err(ErrorData::invalid_params(shortened(line), None)),
+            Err(Misread::Arguments(line)) => Err(shortened(line)),
             Ok(call) => tokio::select! {
                 done = self.run(call, &session) => done,
                 // The protocol drops this answer.
@@ -172,7 +174,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let session = self.session(&context)?;
-        let line = || format!("unknown resource `{}`; resources/list names all", request.uri);
+        let line = || shortened(format!("unknown resource `{}`; resources/list names all", request.uri));
         resources::read(&session, &request.uri).ok_or_else(|| ErrorData::resource_not_found(line(), None))
     }
 }

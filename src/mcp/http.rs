@@ -33,6 +33,8 @@ use crate::serving::TlsSpec;
 const PATH: &str = "/mcp";
 /// Bytes that a message may have in addition to the statement in it.
 const AROUND: usize = 1 << 20;
+/// Bytes of the id and of the method of a message, which its answer repeats.
+const REPEATED: usize = 1_000;
 
 /// Configuration of [`serve_http`].
 #[derive(Debug)]
@@ -135,6 +137,9 @@ impl Endpoint {
             Ok(received) => received,
             Err((status, line)) => return plain(status, line),
         };
+        if let Some(refused) = too_long_to_repeat(&body) {
+            return refused;
+        }
         let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
         let is_message = head.method == Method::POST && head.headers.get(header::CONTENT_TYPE).is_some_and(is_json);
         let response = protocol.handle(Request::from_parts(head, Full::new(body.clone()))).await;
@@ -160,6 +165,22 @@ fn malformed(body: &[u8]) -> Option<Response> {
         Ok(Value::Object(_)) => None,
         Ok(_) => Some(no_message("a message is an object")),
     }
+}
+
+/// The response to a message whose id or method is too long to be repeated; `None` for another one.
+fn too_long_to_repeat(body: &[u8]) -> Option<Response> {
+    // Most messages are shorter than that.
+    if body.len() <= REPEATED {
+        return None;
+    }
+    let Ok(Value::Object(message)) = serde_json::from_slice::<Value>(body) else { return None };
+    ["id", "method"].into_iter().find_map(|name| {
+        let bytes = match message.get(name)? {
+            Value::String(text) => text.len(),
+            other => other.to_string().len(),
+        };
+        (bytes > REPEATED).then(|| no_message(&format!("the {name} has {bytes} bytes; the limit is {REPEATED}")))
+    })
 }
 
 fn no_message(why: &str) -> Response {

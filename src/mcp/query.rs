@@ -48,7 +48,7 @@ const SUGGESTED: usize = 3;
 /// Estimates a query. The text is for the caller, also if it is an error.
 pub(super) async fn estimate(session: &Session, sql: &str, limits: &Limits) -> Result<String, String> {
     let context = session.for_call(|settings| settings);
-    let turn = session.share.planning(sql.len()).await;
+    let turn = session.share.planning_of(sql).await;
     let plan = read_only(&turn, &context, sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&turn, &context, plan.clone(), sql).await?;
     let estimate = Estimate::of(&whole).await.map_err(|error| one_line(&error.to_string()))?;
@@ -70,7 +70,7 @@ pub(super) async fn query(
     let digest = session.log_statement(&sql);
     account.end = Some(Code::InvalidArgument);
     let context = session.for_call(|settings| SessionSettings { max_requests, ..settings });
-    let turn = session.share.planning(sql.len()).await;
+    let turn = session.share.planning_of(&sql).await;
     let plan = read_only(&turn, &context, &sql, limits).await?;
     let Runnable { plan: whole, .. } = planned(&turn, &context, plan.clone(), &sql).await?;
     let estimate = Estimate::of(&whole).await.map_err(|error| one_line(&error.to_string()))?;

@@ -64,6 +64,11 @@ use crate::wording::window_note;
 const AROUND: usize = 1 << 20;
 /// Portals of a connection.
 const PORTALS: usize = 64;
+/// Statements of a message.
+const STATEMENTS: usize = 10_000;
+/// Savepoints of a transaction, and changes of settings in one.
+const SAVEPOINTS: usize = 10_000;
+const CHANGES: usize = 10_000;
 
 /// Why a message is not done.
 enum Stop {

@@ -11,6 +11,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::report::{Report, Severity};
@@ -24,6 +25,9 @@ const ROOM: Duration = Duration::from_secs(1);
 const SENT: usize = 64 << 10;
 /// Maximum capacity of a buffer that a connection keeps, in bytes.
 const KEPT: usize = 256 << 10;
+/// Messages and statements, and bytes of them as one, after which other connections of the thread come first.
+const TURN: usize = 16;
+const TURN_BYTES: usize = 512;
 /// Bytes that are read ahead while a statement runs.
 const AHEAD: usize = 1 << 20;
 /// Bytes of a message that starts a connection (PostgreSQL has the same limit).
@@ -115,12 +119,15 @@ pub(super) struct Wire {
     patience: Duration,
     /// Set if the client may still send a message that was refused.
     refused: bool,
+    /// Messages and statements since other connections came first; see [`pause`](Self::pause).
+    since_pause: usize,
 }
 
 impl Wire {
     pub(super) fn new(socket: Box<dyn Socket>, patience: Duration) -> Self {
         let (input, output) = (BytesMut::new(), BytesMut::new());
-        Self { socket, input, longest: 0, output, received: None, current: 0, patience, refused: false }
+        let refused = false;
+        Self { socket, input, longest: 0, output, received: None, current: 0, patience, refused, since_pause: 0 }
     }
 
     /// Counts messages that are not answered yet against the share of a user from now on.
@@ -197,6 +204,7 @@ impl Wire {
 
     async fn read_next(&mut self, most: usize) -> Result<Option<Message>, Lost> {
         self.current = 0;
+        self.pause(0).await;
         if self.fill(5).await.is_err() {
             return Ok(None);
         }
@@ -250,7 +258,7 @@ impl Wire {
             let line = format!("cannot send a message: {error}");
             return Err(Lost::Reported(Report::new(Severity::Fatal, "54000", line)));
         }
-        if self.output.len() >= SENT { self.flush().await } else { Ok(()) }
+        self.flush_if_much().await
     }
 
     /// Encodes a row.
@@ -264,7 +272,7 @@ impl Wire {
         rows.put(&mut self.output, row);
         let length = i32::try_from(self.output.len() - start).unwrap_or(i32::MAX);
         self.output[start..start + 4].copy_from_slice(&length.to_be_bytes());
-        if self.output.len() >= SENT { self.flush().await } else { Ok(()) }
+        self.flush_if_much().await
     }
 
     /// Sends a byte that is not part of a message: the answer to a request for encryption.
@@ -287,6 +295,26 @@ impl Wire {
             _ => PgWireBackendMessage::NoticeResponse(NoticeResponse::new(fields)),
         })
         .await
+    }
+
+    /// Sends what has gathered if it is much. To encode more takes a while: others of the thread come first.
+    async fn flush_if_much(&mut self) -> Result<(), Lost> {
+        if self.output.len() < SENT {
+            return Ok(());
+        }
+        self.flush().await?;
+        yield_now().await;
+        Ok(())
+    }
+
+    /// Counts a message, or a statement of so many bytes in one. After a few, other connections of the thread come first: what a client
+    /// has sent already is there at once, and much of it needs no wait to be answered.
+    pub(super) async fn pause(&mut self, bytes: usize) {
+        self.since_pause += 1 + bytes / TURN_BYTES;
+        if self.since_pause >= TURN {
+            self.since_pause = 0;
+            yield_now().await;
+        }
     }
 
     /// Sends what has gathered.
@@ -432,6 +460,9 @@ fn codes(body: &mut Bytes) -> Result<Vec<i16>, Lost> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use pgwire::messages::copy::CopyData;
 
     use super::super::startup::end;
@@ -462,6 +493,28 @@ mod tests {
         drop(wire);
         assert_eq!(share.pool().reserved(), 0);
         sending.await.expect("a task").expect_err("the connection is closed");
+    }
+
+    /// Nothing else would run meanwhile: all of them are there at once.
+    #[tokio::test]
+    async fn other_tasks_of_the_thread_come_between_messages() {
+        const MESSAGES: usize = 1_000;
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let mut wire = Wire::new(Box::new(server), Duration::from_secs(60));
+        client.write_all(&query(10).repeat(MESSAGES)).await.expect("sent");
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counts = Arc::clone(&turns);
+        let other = tokio::spawn(async move {
+            loop {
+                counts.fetch_add(1, Ordering::Relaxed);
+                yield_now().await;
+            }
+        });
+        for _ in 0..MESSAGES {
+            wire.next(1 << 20).await.expect("a message").expect("a message");
+        }
+        assert!(turns.load(Ordering::Relaxed) >= MESSAGES / TURN - 1, "{turns:?}");
+        other.abort();
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
@@ -43,14 +43,13 @@ use crate::host::running::{Pending, Reading};
 use crate::host::sessions::Session;
 use crate::host::state::Host;
 use crate::host::type_compat::bytes_of;
-use crate::memory::{self, within};
+use crate::memory;
 use crate::session::{Headers, PlanningTurn, bytes_of_plan, bytes_of_tokens, follow_time_zone, type_name, with_schema};
 use crate::shell::{Expanded, NotExpanded, Variables, covered, in_zone, zoned};
 use crate::wording::{estimate, period_in_words, schema, summary};
 
-/// Maximum rows of a part of the response, and maximum bytes of its values. The text of a part is made without a pause.
+/// Maximum rows of a part of the response. The text of a part is made without a pause.
 const PART: usize = 1_000;
-const PART_BYTES: u64 = 1 << 20;
 /// Time after which the page is told what was requested meanwhile.
 const TOLD: Duration = Duration::from_millis(250);
 /// Integers beyond this are not exact in JavaScript; they are sent as text.
@@ -146,7 +145,7 @@ async fn read(host: &Host, session: &Session, question: Question) -> Result<Plan
     host.allow_length(text)?;
     let digest = session.log_statement(text);
     // A mistake is placed within the turn: the text is taken apart again.
-    let turn = session.share.planning(text.len()).await;
+    let turn = session.share.planning_of(text).await;
     let planned = async {
         let parsed = parse(&turn, text, GenericDialect {})?;
         let headers = Headers::of(&parsed);
@@ -326,15 +325,16 @@ pub(super) async fn run(
         return Err(Failure::new(Code::InvalidArgument, "the query selects no columns"));
     }
     let query = pending.query().unwrap_or_default();
-    let Reading { mut batches, memory } = Arc::clone(&pending).run(Arc::clone(&session), &host)?;
     let schema = headers.apply(Arc::clone(&pending.schema));
+    let keeping = Arc::new(Mutex::new(Some(Keeping::new(&schema))));
+    let encode = in_lines(Arc::clone(&schema), zone.clone(), Arc::clone(&keeping));
+    let Reading { batches: mut parts, memory } =
+        Arc::clone(&pending).run_encoded(Arc::clone(&session), &host, PART, encode)?;
     Ok(stream! {
-        // Times are shown in the zone of the query, as the shell shows them.
-        let shown = Some(zone.as_str()).filter(|zone| !zone.is_empty());
-        yield line(&json!({ "query": query, "columns": columns(&in_zone(&schema, shown)) }));
-        let (mut keeping, mut rows, mut told, mut since) = (Keeping::new(&schema), 0, pending.spent(), begun);
-        let failure = 'rows: loop {
-            let next = timeout(TOLD, batches.next()).await;
+        yield line(&json!({ "query": query, "columns": columns(&in_zone(&schema, shown_in(&zone))) }));
+        let (mut rows, mut told, mut since) = (0, pending.spent(), begun);
+        let failure = loop {
+            let next = timeout(TOLD, parts.next()).await;
             let spent = pending.spent();
             // Nothing else changes while the service's limit keeps requests waiting.
             let waiting = || session.connections().iter().map(|connection| connection.client().throttled_for()).max();
@@ -350,28 +350,13 @@ pub(super) async fn run(
                 Err(_) => {}
                 Ok(None) => break None,
                 Ok(Some(Err(failure))) => break Some(failure),
-                Ok(Some(Ok(batch))) => {
-                    let batch = match with_schema(batch, &schema) {
-                        Ok(batch) => batch,
-                        Err(error) => break Some(Failure::new(Code::Internal, error.to_string())),
-                    };
-                    keeping.add(&batch);
-                    rows += batch.num_rows();
-                    let (mut from, most) = (0, rows_of_part(&batch));
-                    while from < batch.num_rows() {
-                        let part = batch.slice(from, most.min(batch.num_rows() - from));
-                        from += part.num_rows();
-                        match within(&memory, async { counted_lines(&part, shown) }).await {
-                            Ok(lines) => {
-                                // The transport frees them.
-                                memory.hand_over(lines.capacity());
-                                yield Bytes::from(lines);
-                            }
-                            Err(failure) => break 'rows Some(failure),
-                        }
+                Ok(Some(Ok((lines, count)))) => {
+                    rows += count;
+                    // The transport frees them.
+                    memory.hand_over(lines.capacity());
+                    if !lines.is_empty() {
+                        yield Bytes::from(lines);
                     }
-                    // The query has allocated it.
-                    within(&memory, async move { drop(batch) }).await;
                 }
             }
         };
@@ -381,9 +366,30 @@ pub(super) async fn run(
             yield line(&told);
             return;
         }
+        let keeping = keeping.lock().unwrap_or_else(PoisonError::into_inner).take();
         let read = Read { query, rows, begun, keeping };
         yield last_line(read, &pending, &session, &results, zone);
     })
+}
+
+/// Zone in which times are shown, as the shell shows them: that of the query.
+fn shown_in(zone: &str) -> Option<&str> {
+    Some(zone).filter(|zone| !zone.is_empty())
+}
+
+/// Encodes rows as lines, and keeps them. Returns the lines and the number of rows.
+fn in_lines(
+    schema: SchemaRef,
+    zone: String,
+    keeping: Arc<Mutex<Option<Keeping>>>,
+) -> impl FnMut(RecordBatch) -> Result<(Vec<u8>, usize), Failure> + Send + 'static {
+    move |rows| {
+        let rows = with_schema(rows, &schema).map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        if let Some(keeping) = keeping.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            keeping.add(&rows);
+        }
+        Ok((counted_lines(&rows, shown_in(&zone))?, rows.num_rows()))
+    }
 }
 
 /// A query that has ended, with its result.
@@ -391,7 +397,8 @@ struct Read {
     query: String,
     rows: usize,
     begun: Instant,
-    keeping: Keeping,
+    /// `None` only if the query has failed.
+    keeping: Option<Keeping>,
 }
 
 /// The line after all rows.
@@ -403,7 +410,9 @@ fn last_line(read: Read, pending: &Pending, session: &Session, results: &Results
     // The zone of this query alone: the session keeps its own.
     let connection = session.connections().first();
     let covered = connection.zip(pending.logical()).and_then(|(to, plan)| covered(to, plan, &windows, &zone));
-    let kept = results.add(&session.principal.name, keeping, Period { covered, zone });
+    let none = || "the result was not kept".to_owned();
+    let add = |keeping| results.add(&session.principal.name, keeping, Period { covered, zone });
+    let kept = keeping.ok_or_else(none).and_then(add);
     let mut notes: Vec<String> = warnings.iter().map(|warning| warning.line.worded(in_page)).collect();
     notes.extend(kept.as_ref().err().map(|why| format!("no charts or downloads: {why}")));
     line(&json!({ "end": {
@@ -570,12 +579,6 @@ fn in_json(field: &Arc<Field>, column: &ArrayRef) -> Result<ArrayRef, ArrowError
     Ok(Arc::new(values.collect::<StringArray>()))
 }
 
-/// Rows of a batch that are sent in one part: fewer if they are long.
-fn rows_of_part(batch: &RecordBatch) -> usize {
-    let row = (bytes_of(batch) / (batch.num_rows() as u64).max(1)).max(1);
-    usize::try_from(PART_BYTES / row).unwrap_or(PART).clamp(1, PART)
-}
-
 /// Rows as objects.
 fn objects(batch: &RecordBatch) -> Result<Vec<Value>, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::own(Error::new(ErrorKind::Output, error.to_string()));
@@ -593,8 +596,8 @@ mod tests {
 
     use super::*;
     use crate::error::Phrase;
-    use crate::memory::StatementMemory;
     use crate::memory::tests::counted;
+    use crate::memory::{StatementMemory, within};
 
     #[test]
     fn advice_has_the_words_of_the_page() {
@@ -628,17 +631,6 @@ mod tests {
             let advice = Phrase::from(setting.to("x")).worded(in_page);
             assert!(!advice.contains("SET ") && !advice.contains("savedsearch."), "{advice}");
         }
-    }
-
-    #[test]
-    fn long_rows_are_sent_in_small_parts() {
-        for (bytes, expected) in [(1, 1_000), (100 << 10, 10), (2 << 20, 1)] {
-            let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(bytes); 3]));
-            let rows = rows_of_part(&RecordBatch::try_from_iter([("t", texts)]).expect("a batch"));
-            assert_eq!(rows, expected, "{bytes} bytes");
-        }
-        let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
-        assert_eq!(rows_of_part(&RecordBatch::try_from_iter([("t", none)]).expect("a batch")), PART);
     }
 
     #[tokio::test]

@@ -256,19 +256,22 @@ fn answered<T: serde::Serialize>(answer: Result<T, Failure>) -> Response {
 
 /// The user, the limits, the saved searches that are known, and the words that the editor colours.
 async fn state(State(shared): Server, Extension(session): Own) -> Response {
-    let state = async {
+    let (own, form, dashboards) = (Arc::clone(&session), shared.access.form(), shared.dashboards.path());
+    // Reading the budget plans a query.
+    let state = async move {
+        let session = own;
         let mut words = session.context.state().aggregate_functions().keys().cloned().collect::<Vec<_>>();
         words.extend(session.context.state().scalar_functions().keys().cloned());
         words.extend(session.context.state().window_functions().keys().cloned());
         let profile = session.connections().iter().flat_map(|connection| connection.profile().dimensions());
         let profile = profile.map(|(name, value, evidence)| json!([name, value, evidence])).collect::<Vec<_>>();
         let settings = SessionSettings::of(session.context.state().config_options());
-        Ok(json!({
+        Ok::<_, Failure>(json!({
             "max_requests": settings.max_requests,
             "now": session.connections().first().map(|connection| connection.now().to_rfc3339()),
             "timezone": if settings.timezone.is_empty() { "UTC" } else { settings.timezone.as_str() },
             "user": &*session.principal.name,
-            "login": shared.access.form(),
+            "login": form,
             "version": env!("CARGO_PKG_VERSION"),
             "keywords": &KEYWORDS[..],
             "functions": words,
@@ -276,14 +279,15 @@ async fn state(State(shared): Server, Extension(session): Own) -> Response {
             "search": known_search(&session).await?,
             "store": session.context.table_provider("system.store").await.is_ok(),
             "profile": profile,
-            "dashboards": shared.dashboards.path(),
+            "dashboards": dashboards,
         }))
     };
-    answered(state.await)
+    answered(shared.host.away(&session, state).await)
 }
 
-async fn list_tables(Extension(session): Own) -> Response {
-    answered(tables(&session).await)
+async fn list_tables(State(shared): Server, Extension(session): Own) -> Response {
+    let own = Arc::clone(&session);
+    answered(shared.host.away(&session, async move { tables(&own).await }).await)
 }
 
 /// Aids of the last list, with their names. Sends no request.

@@ -568,6 +568,29 @@ async fn only_those_who_are_known_are_answered_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn answers_repeat_only_a_part_of_a_long_name() {
+    let service = Service::new(Settings::default());
+    let server = listening(&service, |_| {}).await;
+    let long = "x".repeat(500_000);
+    let ping = |id: Value, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method }).to_string();
+    let read = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": { "uri": long } });
+    let cases = [
+        (ping(json!(long), "ping"), "the id has 500000 bytes; the limit is 1000"),
+        (ping(json!(1), &long), "the method has 500000 bytes; the limit is 1000"),
+        (message(&long, json!({})), "unknown tool `xxx"),
+        (message("query", json!({ "sql": "SELECT 1", long.as_str(): 1 })), "unknown field `xxx"),
+        (read.to_string(), "unknown resource `xxx"),
+    ];
+    for (body, expected) in cases {
+        let (_, response) = post(&server, &[], &body).await;
+        assert!(response.contains(expected) && response.len() < 5_000, "{expected}: {} bytes", response.len());
+    }
+    let (status, response) = post(&server, &[], &ping(json!("x".repeat(1_000)), "ping")).await;
+    assert!(status == 200 && response.contains("\"result\""), "{response}");
+    server.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_client_may_bring_its_own_key() {
     let clock = Clock::fixed(now());
     let simulator = Simulator::new(corpus(), Settings { clock: clock.clone(), ..Settings::default() });

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::error::FlightError;
 use arrow_flight::sql::{Command, TicketStatementQuery};
 use arrow_flight::{FlightData, Ticket};
 use futures::{StreamExt, TryStreamExt, stream};
+use tokio::task::yield_now;
 use tonic::Status;
 
 use super::super::command::{flight_status, parse};
@@ -16,7 +18,7 @@ use super::Service;
 use super::describe::Described;
 use super::stream::Answers;
 use super::ticket::NOTHING;
-use crate::host::running::Pending;
+use crate::host::running::{PART, Pending, rows_of_part};
 use crate::host::sessions::Session;
 
 impl Service {
@@ -60,8 +62,14 @@ impl Service {
     }
 }
 
-/// Encodes a single batch as a stream.
+/// Encodes a single batch as a stream, in parts: others of the thread come between them.
 fn sent(batch: RecordBatch) -> Answers<FlightData> {
-    let encoded = FlightDataEncoderBuilder::new().with_schema(batch.schema()).build(stream::iter([Ok(batch)]));
-    encoded.map_err(flight_status).boxed()
+    let (schema, rows) = (batch.schema(), rows_of_part(&batch, PART));
+    let parts = (0..batch.num_rows().max(1)).step_by(rows);
+    let parts: Vec<_> = parts.map(|from| batch.slice(from, rows.min(batch.num_rows() - from))).collect();
+    let parts = stream::iter(parts).then(|part| async move {
+        yield_now().await;
+        Ok::<_, FlightError>(part)
+    });
+    FlightDataEncoderBuilder::new().with_schema(schema).build(parts).map_err(flight_status).boxed()
 }

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use arrow::datatypes::Schema;
 use arrow::ipc::writer::IpcWriteOptions;
+use arrow_flight::sql::Command;
 use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, IpcMessage, SchemaAsIpc, SchemaResult, Ticket};
 use prost::bytes::Bytes;
 use tonic::{Request, Status};
@@ -23,14 +24,25 @@ impl Service {
         let session = session_of(&request)?;
         let descriptor = request.into_inner();
         let command = described(&descriptor)?;
+        // In the session's lane, with the schema's message and the place of the result among the others.
+        let (service, owner) = (self.clone(), Arc::clone(&session));
+        self.0.host.away(&session, async move { service.info_of(&owner, descriptor, command).await }).await
+    }
+
+    async fn info_of(
+        &self,
+        session: &Arc<Session>,
+        descriptor: FlightDescriptor,
+        command: Command,
+    ) -> Result<FlightInfo, Status> {
         let mut metadata = Bytes::new();
-        let (schema, ticket, kept) = match self.describe_away(&session, command, true).await? {
+        let (schema, ticket, kept) = match self.describe(session, command, true).await? {
             // The command itself serves as the ticket.
             Described::Known(rows) => (rows.schema(), descriptor.cmd.clone(), false),
             Described::Query(pending) => {
                 let schema = Arc::clone(&pending.schema);
-                metadata = notes_of(&session, &pending);
-                (schema, ticket(self.0.results.insert(&session, *pending)?.into()), true)
+                metadata = notes_of(session, &pending);
+                (schema, ticket(self.0.results.insert(session, *pending)?.into()), true)
             }
             Described::Done => (Arc::new(Schema::empty()), ticket(Bytes::from_static(NOTHING)), false),
         };
@@ -49,12 +61,17 @@ impl Service {
 
     pub(super) async fn schema(&self, request: Request<FlightDescriptor>) -> Result<SchemaResult, Status> {
         let session = session_of(&request)?;
-        let schema = match self.describe_away(&session, described(request.get_ref())?, false).await? {
-            Described::Known(rows) => rows.schema(),
-            Described::Query(pending) => Arc::clone(&pending.schema),
-            Described::Done => Arc::new(Schema::empty()),
+        let command = described(request.get_ref())?;
+        let (service, owner) = (self.clone(), Arc::clone(&session));
+        let described = async move {
+            let schema = match service.describe(&owner, command, false).await? {
+                Described::Known(rows) => rows.schema(),
+                Described::Query(pending) => Arc::clone(&pending.schema),
+                Described::Done => Arc::new(Schema::empty()),
+            };
+            Ok::<_, Status>(SchemaResult { schema: schema_bytes(&schema)? })
         };
-        Ok(SchemaResult { schema: schema_bytes(&schema)? })
+        self.0.host.away(&session, described).await
     }
 }
 

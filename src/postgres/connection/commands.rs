@@ -6,7 +6,9 @@ use pgwire::messages::response::TransactionStatus;
 
 use super::super::command::Command;
 use super::super::report::{Report, Severity};
-use super::{Change, Connection, Hold, PORTALS, Portal, Savepoint, Stop, unknown_cursor, unknown_statement};
+use super::{
+    Change, Connection, Hold, PORTALS, Portal, SAVEPOINTS, Savepoint, Stop, unknown_cursor, unknown_statement,
+};
 use crate::host::effects;
 use crate::host::failure::Failure;
 
@@ -106,6 +108,10 @@ impl Connection {
 
     async fn set_savepoint(&mut self, name: String) -> Result<(), Stop> {
         self.check_in_transaction("SAVEPOINT")?;
+        if self.savepoints.len() >= SAVEPOINTS {
+            let line = format!("too many savepoints: a transaction is limited to {SAVEPOINTS}; release some");
+            return Err(Report::error("54000", line).into());
+        }
         let local: Vec<bool> = self.changes.iter().map(|change| change.local).collect();
         let bytes = size_of::<Savepoint>() + name.len() + local.len();
         let held = self.shared.host.hold(&self.session, "savepoint", bytes)?;

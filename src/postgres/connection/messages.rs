@@ -11,7 +11,7 @@ use super::super::command::split;
 use super::super::report::{Report, Severity};
 use super::super::rows::Layout;
 use super::super::wire::{Lost, Message};
-use super::{Connection, PORTALS, Stop, unknown_portal, unknown_statement};
+use super::{Connection, PORTALS, STATEMENTS, Stop, cancelled, unknown_portal, unknown_statement};
 use crate::host::cached_plan::Basis;
 
 /// Estimated bytes of the columns of a result.
@@ -28,11 +28,21 @@ impl Connection {
             Message::Query(text) => {
                 self.shared.host.allow_length(&text)?;
                 let statements = self.on_text(text.clone(), |text| Ok(split(text))).await?;
+                if statements.len() > STATEMENTS {
+                    let has = statements.len();
+                    let line =
+                        format!("too many statements in a message: {has}, the limit is {STATEMENTS}; send several");
+                    return Err(Report::error("54000", line).into());
+                }
                 if statements.is_empty() {
                     self.wire.send(Reply::EmptyQueryResponse(EmptyQueryResponse::new())).await?;
                 }
                 let mut at = 0;
                 for sql in statements {
+                    self.wire.pause(sql.len()).await;
+                    if self.cancelled.is_cancelled() {
+                        return Err(cancelled().into());
+                    }
                     let begin = text[at..].find(&sql).map_or(at, |from| at + from);
                     at = if text[begin..].starts_with(&sql) { begin + sql.len() } else { begin };
                     self.begin_time();

@@ -178,7 +178,7 @@ impl Connection {
         let all = self.settings.all();
         let digest = session.log_statement(self.command_text.as_deref().unwrap_or(&sql));
         let planned = async move {
-            let turn = session.share.planning(sql.len()).await;
+            let turn = session.share.planning_of(&sql).await;
             let failed = |error| session.failure(&error);
             let mut parsed = match dialect::parsed(&turn, &sql) {
                 Ok(parsed) => parsed,
@@ -253,18 +253,7 @@ impl Connection {
             let line = format!("bind message supplies {has} parameters, but the statement requires {needs}");
             return Err(Report::error("08P01", line).into());
         }
-        let zone = self.settings.get("timezone").unwrap_or_default();
-        let binary = |at: usize| match formats {
-            [] => Some(false),
-            [one] => Some(*one == 1),
-            each if each.len() == has => Some(each[at] == 1),
-            _ => None,
-        };
-        let wrong = || Report::error("08P01", "bind message has a wrong number of parameter formats");
-        let mut bound = Vec::new();
-        for (at, (value, postgres)) in values.iter().zip(&prepared.parameters).enumerate() {
-            bound.push(decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1, &zone)?);
-        }
+        let bound = self.values(&prepared.parameters, formats, values).await?;
         let portal = self.bind(prepared, None, bound, results).await?;
         // Tables may have changed since, and the types of parameters may decide.
         let told = Layout::new(&prepared.schema, &[]).filter(|_| prepared.described);
@@ -272,6 +261,27 @@ impl Connection {
             return Err(changed_type().into());
         }
         Ok(portal)
+    }
+
+    /// Reads the values of parameters: in the session's lane if that may take long.
+    async fn values(
+        &mut self,
+        types: &[Type],
+        formats: &[i16],
+        values: &[Option<Bytes>],
+    ) -> Result<Vec<ScalarValue>, Stop> {
+        /// Bytes of values that are read at once, and bytes that one counts as in addition.
+        const SHORT: usize = 4 << 10;
+        const VALUE: usize = 32;
+        let zone = self.settings.get("timezone").unwrap_or_default();
+        let bytes: usize = values.iter().map(|value| VALUE + value.as_ref().map_or(0, Bytes::len)).sum();
+        if bytes <= SHORT {
+            return Ok(decoded(types, formats, values, &zone)?);
+        }
+        let (types, formats, values) = (types.to_vec(), formats.to_vec(), values.to_vec());
+        let read = async move { Ok(decoded(&types, &formats, &values, &zone)) };
+        let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
+        Ok(self.in_time(host.away::<Result<Vec<ScalarValue>, Report>, Failure>(&session, read)).await??)
     }
 
     /// Makes a portal of a statement, from the plan that `prepare` has just made if there is one. Its settings and tables must
@@ -346,6 +356,22 @@ impl Connection {
         let (host, session) = (Arc::clone(&self.shared.host), Arc::clone(&self.session));
         self.in_time(host.away::<_, Failure>(&session, planned)).await
     }
+}
+
+/// Reads the values of parameters. There is no format (all text), one for all, or one for each.
+fn decoded(types: &[Type], formats: &[i16], values: &[Option<Bytes>], zone: &str) -> Result<Vec<ScalarValue>, Report> {
+    let binary = |at: usize| match formats {
+        [] => Some(false),
+        [one] => Some(*one == 1),
+        each if each.len() == values.len() => Some(each[at] == 1),
+        _ => None,
+    };
+    let wrong = || Report::error("08P01", "bind message has a wrong number of parameter formats");
+    let decoded =
+        values.iter().zip(types).enumerate().map(|(at, (value, postgres))| {
+            decode(value.as_ref(), binary(at).ok_or_else(wrong)?, postgres, at + 1, zone)
+        });
+    decoded.collect()
 }
 
 /// SHOW of one setting of the engine or of the session returns the value alone, in a column named like the setting, as

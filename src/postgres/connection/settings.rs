@@ -9,7 +9,7 @@ use pgwire::messages::startup::ParameterStatus;
 
 use super::super::report::Report;
 use super::super::rows::Layout;
-use super::{Change, Connection, Planned, Stop, shown};
+use super::{CHANGES, Change, Connection, Planned, Stop, shown};
 use crate::catalog::SCHEMA;
 use crate::error::describe;
 use crate::host::effects;
@@ -26,6 +26,8 @@ const ENGINE_ZONE: &str = "datafusion.execution.time_zone";
 impl Connection {
     /// Changes a setting of the connection, or of the engine's session; `None` restores its default.
     pub(super) async fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
+        // The end of a transaction may undo many.
+        self.wire.pause(0).await;
         if let Some(long) = value.filter(|value| value.len() > VALUE) {
             let line = format!("the value of the setting is too long: {} bytes, the limit is {VALUE}", long.len());
             return Err(Report::error("22023", line).into());
@@ -51,10 +53,14 @@ impl Connection {
     /// A change of a setting that is about to be made in a transaction.
     ///
     /// # Errors
-    /// 53200 if its former value does not fit into the user's share of the memory.
+    /// 53200 if its former value does not fit into the user's share of the memory, 54000 for too many changes.
     pub(super) fn change(&self, name: &str, local: bool) -> Result<Option<Change>, Stop> {
         if self.status == TransactionStatus::Idle {
             return Ok(None);
+        }
+        if self.changes.len() >= CHANGES {
+            let line = format!("too many changes of settings: a transaction is limited to {CHANGES}; end it");
+            return Err(Report::error("54000", line).into());
         }
         let before = match may_set(name) {
             true => {

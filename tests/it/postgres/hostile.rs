@@ -1,6 +1,7 @@
 //! Clients of PostgreSQL that mean no good: random messages, those of others, and computations without an end.
 
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
@@ -89,6 +90,64 @@ fn whatever_is_sent_has_a_code_and_leaves_the_server_alive() {
     });
     outcome.unwrap_or_else(|failed| panic!("{failed}"));
     assert_eq!(runtime.block_on(async { text(&served.client().await, "SELECT 1").await }), "1");
+}
+
+/// Reads until what has arrived ends like this.
+async fn read_to(stream: &mut TcpStream, end: &[u8]) {
+    let (mut answer, mut part) = (Vec::new(), vec![0; 64 << 10]);
+    while !answer.ends_with(end) {
+        let length = timeout(LONGEST, AsyncReadExt::read(stream, &mut part)).await.unwrap().unwrap();
+        assert!(length > 0, "the connection has ended");
+        answer.extend_from_slice(&part[..length]);
+    }
+}
+
+fn simple_query(sql: &str) -> Vec<u8> {
+    message(b'Q', i32::try_from(sql.len() + 5).unwrap(), &[sql.as_bytes(), b"\0"].concat())
+}
+
+/// Statements that need no wait to be answered: all of them are there at once.
+#[tokio::test]
+async fn other_tasks_of_the_thread_come_between_the_statements_of_a_message() {
+    const STATEMENTS: usize = 9_000;
+    let served = Served::new().await;
+    let mut stream = TcpStream::connect(served.postgres.address()).await.unwrap();
+    AsyncWriteExt::write_all(&mut stream, &startup(&[("user", "ada")])).await.unwrap();
+    read_to(&mut stream, b"Z\0\0\0\x05I").await;
+    AsyncWriteExt::write_all(&mut stream, &simple_query("BEGIN")).await.unwrap();
+    read_to(&mut stream, b"Z\0\0\0\x05T").await;
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counts.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let savepoints: Vec<String> = (0..STATEMENTS).map(|at| format!("SAVEPOINT s{at}")).collect();
+    AsyncWriteExt::write_all(&mut stream, &simple_query(&savepoints.join(";"))).await.unwrap();
+    // The first replies are sent in the middle of the message, after 64 KiB.
+    let first = timeout(LONGEST, AsyncReadExt::read(&mut stream, &mut [0; 1])).await.unwrap().unwrap();
+    let before = turns.load(Ordering::Relaxed);
+    read_to(&mut stream, b"Z\0\0\0\x05T").await;
+    let meanwhile = turns.load(Ordering::Relaxed) - before;
+    other.abort();
+    assert!(first == 1 && meanwhile >= 100, "{meanwhile} turns of another task");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_statements_of_a_message_and_the_savepoints_of_a_transaction_are_limited() {
+    let served = Served::new().await;
+    let client = served.client().await;
+    let (sqlstate, line) = code(&client, &"SHOW timezone;".repeat(10_001)).await;
+    assert_eq!(sqlstate, "54000");
+    assert_eq!(line, "too many statements in a message: 10001, the limit is 10000; send several");
+    client.batch_execute("BEGIN").await.unwrap();
+    client.batch_execute(&"SAVEPOINT s;".repeat(10_000)).await.unwrap();
+    let (sqlstate, line) = code(&client, "SAVEPOINT s").await;
+    assert_eq!(sqlstate, "54000");
+    assert_eq!(line, "too many savepoints: a transaction is limited to 10000; release some");
+    client.batch_execute("ROLLBACK; BEGIN; SAVEPOINT s; RELEASE s; COMMIT").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
