@@ -102,7 +102,7 @@ mod tests {
         for _ in 0..3 {
             assert!(poll!(waiting.as_mut()).is_pending());
             assert!(session.making.try_lock().is_ok(), "other statements of the session run");
-            tokio::task::yield_now().await;
+            yield_now().await;
         }
     }
 }
