@@ -9,7 +9,7 @@ use std::io;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
-use super::mistyped::{mistyped, wrong_types};
+use super::mistyped::{mistyped, uncast, wrong_types};
 use super::synonyms::meant_column;
 use super::{Error, ErrorKind, Phrase, between, chain, memory_advice, one_line};
 
@@ -175,7 +175,7 @@ fn unread(text: &str) -> Option<String> {
         return Some("TOP is not supported; use LIMIT".to_owned());
     }
     // The engine prints its syntax tree.
-    if text.contains("span: Span(") {
+    if text.contains("span: Span(") && !text.starts_with("Dot access") {
         let head = text.split('{').next().unwrap_or_default().trim_end();
         return Some(match head.strip_prefix("Unsupported expr") {
             Some(_) => "unsupported expression; a string needs single quotes".to_owned(),
@@ -319,7 +319,9 @@ fn arrow(text: &str) -> String {
             "a local time does not exist in its time zone, or exists twice".to_owned()
         }
         _ => match text.split_once(" error: ") {
-            Some(("Cast" | "Compute" | "Parser" | "Invalid argument" | "Csv" | "Json", rest)) => rest.to_owned(),
+            Some(("Cast" | "Compute" | "Parser" | "Invalid argument" | "Csv" | "Json", rest)) => {
+                uncast(rest).unwrap_or_else(|| rest.to_owned())
+            }
             _ => text.to_owned(),
         },
     }
@@ -464,6 +466,16 @@ mod tests {
                 "internal error of the SQL engine: no such node",
             ),
             (DataFusionError::from(arrow::error::ArrowError::DivideByZero), "division by zero"),
+            (
+                DataFusionError::from(arrow::error::ArrowError::CastError(
+                    "Casting from Struct(\"c0\": Int64, \"c1\": Int64) to Utf8 not supported".into(),
+                )),
+                "a row cannot be cast to Utf8; cast its members",
+            ),
+            (
+                DataFusionError::NotImplemented("Dot access not supported for non-string expr: Function { span: Span(1) }".into()),
+                "(x).member reads a member of a column or a table; for other rows, write x['member']",
+            ),
             (
                 DataFusionError::from(arrow::error::ArrowError::ParseError(
                     "Error parsing timestamp from '2026-03-29': error computing timezone offset".into(),

@@ -31,6 +31,9 @@ pub(super) fn mistyped(text: &str) -> Option<String> {
         };
         return Some(format!("cannot compute {types}{advice}"));
     }
+    if text.starts_with("Dot access not supported for ") {
+        return Some("(x).member reads a member of a column or a table; for other rows, write x['member']".to_owned());
+    }
     if text == "ANY in LIKE expression" {
         return Some("LIKE ANY takes an array, such as ARRAY['a%', 'b%']".to_owned());
     }
@@ -117,6 +120,17 @@ fn wrong_arguments(text: &str) -> Option<String> {
     let name = between(text, "Failed to coerce arguments to satisfy a call to '", "' function: coercion from ")?;
     let given = between(text, ": coercion from ", " to the signature ")?;
     Some(format!("wrong arguments for `{name}`: {name}({given})"))
+}
+
+/// The message for a cast of a row or an array, such as `Casting from Struct("a": Int64) to Utf8 not supported`.
+pub(super) fn uncast(text: &str) -> Option<String> {
+    let (from, to) = between(text, "Casting from ", " not supported")?.rsplit_once(" to ")?;
+    let (value, parts) = match from.split('(').next()? {
+        "Struct" => ("a row", "members"),
+        "List" | "LargeList" | "FixedSizeList" => ("an array", "items"),
+        _ => return None,
+    };
+    Some(format!("{value} cannot be cast to {to}; cast its {parts}"))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 
 use super::scan_config::ScanConfig;
 use crate::connection::Connection;
@@ -178,8 +178,7 @@ impl PageConverter {
         };
         let batch = match &self.predicate {
             Some(predicate) => {
-                let flags = predicate.evaluate(batch)?.into_array(batch.num_rows())?;
-                filtered = filter_record_batch(batch, &no_nulls(as_boolean_array(&flags)?)?)?;
+                filtered = satisfying(predicate, batch)?;
                 &filtered
             }
             None => batch,
@@ -283,6 +282,19 @@ impl PageConverter {
         let times = batch.column(*column).as_primitive_opt::<TimestampMicrosecondType>();
         times.is_some_and(|times| times.is_valid(last) && times.value(last) < until)
     }
+}
+
+/// The rows that satisfy the predicate. Each conjunct is evaluated only for rows that satisfy those before it: it may fail for others.
+fn satisfying(predicate: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
+    let mut rows = batch.clone();
+    for conjunct in split_conjunction(predicate) {
+        let flags = conjunct.evaluate(&rows)?.into_array(rows.num_rows())?;
+        let flags = no_nulls(as_boolean_array(&flags)?)?;
+        if flags.true_count() < rows.num_rows() {
+            rows = filter_record_batch(&rows, &flags)?;
+        }
+    }
+    Ok(rows)
 }
 
 /// Replaces NULL by false.

@@ -256,7 +256,7 @@ mod tests {
     use arrow::datatypes::Float64Type;
     use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
     use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
-    use datafusion::physical_expr::expressions::col;
+    use datafusion::physical_expr::expressions::{col, lit};
 
     use super::*;
 
@@ -275,18 +275,34 @@ mod tests {
 
     /// The function's calls over the columns of the batch that it takes.
     fn calls(function: &Arc<AggregateUDF>) -> Vec<AggregateFunctionExpr> {
-        let schema = batch().schema();
-        let column = |name| col(name, &schema).expect("a column");
+        let column = |name| col(name, &batch().schema()).expect("a column");
         let arguments = [vec![column("x"), column("y")], vec![column("x")], vec![column("i")], vec![column("b")]];
+        arguments.into_iter().filter_map(|args| call(function, args, false)).collect()
+    }
+
+    /// A call of the function, if it takes these arguments as they are.
+    fn call(
+        function: &Arc<AggregateUDF>,
+        args: Vec<Arc<dyn PhysicalExpr>>,
+        distinct: bool,
+    ) -> Option<AggregateFunctionExpr> {
+        let schema = batch().schema();
         let types = |fields: &[FieldRef]| fields.iter().map(|field| field.data_type().clone()).collect::<Vec<_>>();
-        let build = |args: Vec<Arc<dyn PhysicalExpr>>| {
-            let fields = args.iter().map(|arg| arg.return_field(&schema)).collect::<Result<Vec<_>>>().ok()?;
-            if types(&fields_with_udf(&fields, function.as_ref()).ok()?) != types(&fields) {
-                return None;
-            }
-            AggregateExprBuilder::new(Arc::clone(function), args).schema(Arc::clone(&schema)).alias("a").build().ok()
-        };
-        arguments.into_iter().filter_map(build).filter(|call| call.create_accumulator().is_ok()).collect()
+        let fields = args.iter().map(|arg| arg.return_field(&schema)).collect::<Result<Vec<_>>>().ok()?;
+        if types(&fields_with_udf(&fields, function.as_ref()).ok()?) != types(&fields) {
+            return None;
+        }
+        let call = AggregateExprBuilder::new(Arc::clone(function), args).schema(schema).alias("a");
+        let call = call.with_distinct(distinct).build().ok()?;
+        call.create_accumulator().is_ok().then_some(call)
+    }
+
+    /// The values of the call's arguments in the batch.
+    fn values_of(call: &AggregateFunctionExpr) -> Vec<ArrayRef> {
+        let batch = batch();
+        let of =
+            |arg: Arc<dyn PhysicalExpr>| arg.evaluate(&batch).and_then(|values| values.into_array(batch.num_rows()));
+        call.expressions().into_iter().map(|arg| of(arg).expect("values")).collect()
     }
 
     fn equal(a: &ScalarValue, b: &ScalarValue) -> bool {
@@ -309,14 +325,7 @@ mod tests {
         let mut tried = BTreeSet::new();
         for function in all().chain([super::super::sum_udaf()]).chain(functions) {
             for call in calls(&function) {
-                let batch = batch();
-                let values: Vec<ArrayRef> = call
-                    .expressions()
-                    .iter()
-                    .map(|arg| {
-                        arg.evaluate(&batch).and_then(|values| values.into_array(batch.num_rows())).expect("values")
-                    })
-                    .collect();
+                let values = values_of(&call);
                 let part = |from: usize, to: usize| -> Vec<ArrayRef> {
                     values.iter().map(|values| values.slice(from, to - from)).collect()
                 };
@@ -339,11 +348,57 @@ mod tests {
                         call.fun().name()
                     );
                 }
-                assert_eq!(to, batch.num_rows());
+                assert_eq!(to, batch().num_rows());
                 tried.insert(call.fun().name().to_owned());
             }
         }
         let all: BTreeSet<String> = all().map(|function| function.name().to_owned()).collect();
         assert!(all.is_subset(&tried), "{:?} not tried", all.difference(&tried));
+    }
+
+    /// Several states that come in one batch are all merged, as those of a group whose rows come from several partitions.
+    #[test]
+    fn several_states_of_one_batch_are_all_merged() {
+        let own = super::super::aggregates();
+        let replaced: BTreeSet<String> = own.iter().map(|function| function.name().to_owned()).collect();
+        let engine = all_default_aggregate_functions().into_iter();
+        let engine = engine.filter(|function| !replaced.contains(function.name()));
+        let mut tried = BTreeSet::new();
+        // Approximations depend on how rows are divided.
+        for function in own.iter().cloned().chain(engine).filter(|function| !function.name().starts_with("approx_")) {
+            let column = |name| col(name, &batch().schema()).expect("a column");
+            let arguments = match function.name() {
+                "percentile_cont" => vec![vec![column("x"), lit(0.5_f64)]],
+                _ => vec![vec![column("x"), column("y")], vec![column("x")], vec![column("i")], vec![column("b")]],
+            };
+            let calls = arguments.into_iter().flat_map(|args| {
+                // Distinct values of an array have no order.
+                let distinct = if function.name() == "array_agg" { None } else { call(&function, args.clone(), true) };
+                call(&function, args, false).into_iter().chain(distinct)
+            });
+            for call in calls {
+                let values = values_of(&call);
+                let accumulator = || call.create_accumulator().expect("an accumulator");
+                let mut states: Vec<Vec<ScalarValue>> = Vec::new();
+                for (from, to) in [(0, 4), (4, 4), (4, 9), (9, 10), (10, length(&values))] {
+                    let mut part = accumulator();
+                    let rows: Vec<ArrayRef> = values.iter().map(|values| values.slice(from, to - from)).collect();
+                    part.update_batch(&rows).expect("rows of a part");
+                    states.push(part.state().expect("a state"));
+                }
+                let column_of = |at: usize| ScalarValue::iter_to_array(states.iter().map(|state| state[at].clone()));
+                let columns: Vec<ArrayRef> =
+                    (0..states[0].len()).map(|at| column_of(at).expect("states of one type")).collect();
+                let (mut merged, mut whole) = (accumulator(), accumulator());
+                merged.merge_batch(&columns).expect("states");
+                whole.update_batch(&values).expect("all rows");
+                let (found, right) = (merged.evaluate().expect("a value"), whole.evaluate().expect("a value"));
+                assert!(equal(&found, &right), "{}: {found}, {right} expected", call.fun().name());
+                tried.insert(call.fun().name().to_owned());
+            }
+        }
+        for name in ["percentile_cont", "median", "count", "sum", "corr", "array_agg", "first_value", "stddev", "max"] {
+            assert!(tried.contains(name), "{name} not tried");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! `percentile_cont`, which replaces the engine's function of this name in a session.
 //!
 //! The value between two neighbours is `low + (high - low) * fraction`. The engine cuts the fraction after six digits: the 0.9
-//! percentile of 1 to 10 is 9.099999. The functions that collect the values are those of the engine.
+//! percentile of 1 to 10 is 9.099999. The functions that collect the values are those of the engine. Its accumulator merges only the
+//! first of several states, which those of a group are if its rows come from several partitions.
 
 use std::sync::Arc;
 
@@ -111,7 +112,12 @@ impl Accumulator for Interpolated {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.values.merge_batch(states)
+        // One state at a time: the engine's accumulator merges only the first one of a batch.
+        let length = states.first().map_or(0, |states| states.len());
+        (0..length).try_for_each(|row| {
+            let state: Vec<ArrayRef> = states.iter().map(|states| states.slice(row, 1)).collect();
+            self.values.merge_batch(&state)
+        })
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {

@@ -26,6 +26,7 @@
 //! Sources: PostgreSQL documentation, "Data Type Formatting Functions", "Date/Time Functions and Operators", "Row and Array
 //! Comparisons", "Collation Support".
 
+mod array_of_rows;
 mod arrays;
 mod expressions;
 mod from_items;

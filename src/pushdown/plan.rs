@@ -8,7 +8,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::split_conjunction;
 
 use super::interval_set::{Range, Ranges};
-use super::predicate::{always, bounds_nothing, looks_at, looks_only_at, never, values};
+use super::predicate::{always, bounds_nothing, implied_values, looks_at, looks_only_at, never, values};
 use super::sort::{ServiceOrder, service_order};
 use super::time_predicate::{TimeColumn, cut_day, first_midnight, ranges};
 use super::window::{Piece, Windows, windows_of};
@@ -574,6 +574,10 @@ impl Known {
     fn read(conjuncts: &[Expr], columns: &QuestionColumns<'_>) -> Self {
         let mut known = Self { never: conjuncts.iter().any(never), ..Self::default() };
         for conjunct in conjuncts.iter().filter(|conjunct| !always(conjunct)) {
+            if let Some((aid, any_of)) = columns.aid.and_then(|aid| Some((aid, implied_values(conjunct, aid)?))) {
+                // The conjunct may require more, so it is also read below.
+                known.restrict(aid, any_of);
+            }
             if let Some((column, any_of)) = values(conjunct).filter(|(column, _)| Some(*column) != columns.time) {
                 known.restrict(column, any_of);
             } else if let Some(allowed) = columns.instants.and_then(|time| ranges(conjunct, time)) {

@@ -60,6 +60,26 @@ pub(super) fn values(expr: &Expr) -> Option<(&str, BTreeSet<String>)> {
     }
 }
 
+/// Returns values of which a column has one in every row that satisfies the conjunct, as of `a` in `a = 1 AND b = 2 OR a = 3`;
+/// `None` if it may have any.
+pub(super) fn implied_values(expr: &Expr, of: &str) -> Option<BTreeSet<String>> {
+    match expr {
+        Expr::Alias(alias) => implied_values(&alias.expr, of),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            match (implied_values(left, of), implied_values(right, of)) {
+                (Some(left), Some(right)) => Some(left.intersection(&right).cloned().collect()),
+                (one, other) => one.or(other),
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let mut either = implied_values(left, of)?;
+            either.extend(implied_values(right, of)?);
+            Some(either)
+        }
+        other => values(other).filter(|(column, _)| *column == of).map(|(_, any_of)| any_of),
+    }
+}
+
 /// True if the conjunct uses the column.
 pub(crate) fn looks_at(expr: &Expr, column: &str) -> bool {
     expr.column_refs().iter().any(|reference| reference.name == column)

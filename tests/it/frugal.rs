@@ -163,6 +163,30 @@ async fn a_query_that_may_not_ask_does_not_keep_others_from_asking() {
     assert_eq!(rows(&rich.unwrap()).len(), 2);
 }
 
+/// Alternatives that each name a saved search and a time read these saved searches alone, in the window of all alternatives.
+#[tokio::test]
+async fn alternatives_that_name_their_saved_search_read_no_other() {
+    let world = World::new().await;
+    let one = |aid: &str, since: &str, language: &str| {
+        format!(
+            "aid = '{aid}' AND published_at >= '2026-06-{since}' AND published_at < '2026-06-30' AND language = '{language}'"
+        )
+    };
+    let read = |condition: &str| format!("SELECT id, aid FROM mentions WHERE {condition} ORDER BY id, aid");
+    for (first, second) in [("26", "26"), ("24", "26")] {
+        let (first, second) = (one(BIG, first, "de"), one(OTHER, second, "en"));
+        let (rows, requests) = world.cost(&read(&format!("{first} OR {second}"))).await;
+        let (mut apart, mut others) = (world.rows(&read(&first)).await, world.rows(&read(&second)).await);
+        apart.append(&mut others);
+        apart.sort();
+        assert_eq!(rows, apart);
+        let both = format!("aid IN ('{BIG}', '{OTHER}') AND published_at < '2026-06-30'");
+        let since = if first.contains("06-24") { "2026-06-24" } else { "2026-06-26" };
+        let (_, of_both) = world.cost(&read(&format!("{both} AND published_at >= '{since}'"))).await;
+        assert_eq!(requests, of_both, "{first} OR {second}");
+    }
+}
+
 #[tokio::test]
 async fn a_query_asks_each_question_once() {
     let world = World::new().await;

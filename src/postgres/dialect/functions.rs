@@ -18,17 +18,16 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, DuplicateTreatment, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
-    TimezoneInfo, Value,
+    FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderByExpr, OrderByOptions, TimezoneInfo, Value,
 };
 
+use super::array_of_rows::array_of_rows;
 use super::expressions::{cast_to, digits_of, literal_of, number, pair, text};
 use super::time_zone::TimeZone;
 use super::{check_copies, is_numeric, regexes, spans, unsupported};
 use crate::functions::Unit;
 use crate::postgres::report::Report;
-use crate::session::{call, members, query_of, syntax};
+use crate::session::{call, members, syntax};
 
 /// Functions that have the same meaning under another name.
 const RENAMED: [(&str, &str); 11] = [
@@ -434,64 +433,6 @@ fn named_members(value: &SqlExpr) -> SqlExpr {
         _ => value.clone(),
     }
 }
-
-/// The rows of a subquery as an array.
-fn array_of_rows(query: &Query) -> Result<SqlExpr, Report> {
-    let refused =
-        || unsupported("array(SELECT …) of this form is not supported; use (SELECT array_agg(x ORDER BY y) FROM …)");
-    let sorts = match query.order_by.as_ref().map(|order| &order.kind) {
-        Some(OrderByKind::Expressions(sorts)) => sorts.clone(),
-        Some(OrderByKind::All(_)) => return Err(refused()),
-        None => Vec::new(),
-    };
-    let mut rows = query.clone();
-    rows.order_by = None;
-    let plain = matches!(query.body.as_ref(), SetExpr::Select(select)
-        if select.distinct.is_none()
-            && select.having.is_none()
-            && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty()));
-    let value;
-    let mut outer = if query.limit_clause.is_none() && query.fetch.is_none() && plain {
-        // In the query itself, where the keys are known.
-        let SetExpr::Select(select) = rows.body.as_mut() else { return Err(refused()) };
-        let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] =
-            select.projection.as_slice()
-        else {
-            return Err(refused());
-        };
-        value = item.clone();
-        Box::new(rows)
-    } else if sorts.is_empty() {
-        value = SqlExpr::Identifier(Ident::with_quote('"', COLUMN));
-        let column = TableAliasColumnDef { name: Ident::with_quote('"', COLUMN), data_type: None };
-        let alias =
-            TableAlias { explicit: true, name: Ident::with_quote('"', "__array"), columns: vec![column], at: None };
-        let relation =
-            TableFactor::Derived { lateral: false, subquery: Box::new(rows), alias: Some(alias), sample: None };
-        query_of(Vec::new(), vec![TableWithJoins { relation, joins: Vec::new() }])
-    } else {
-        return Err(refused());
-    };
-    let keys: Vec<OrderByExpr> = sorts
-        .into_iter()
-        .map(|sort| match digits_of(&sort.expr).as_deref() {
-            Some("1") => OrderByExpr { expr: value.clone(), ..sort },
-            _ => sort,
-        })
-        .collect();
-    let mut group = call("array_agg", vec![value]);
-    if let SqlExpr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut group
-        && !keys.is_empty()
-    {
-        list.clauses = vec![FunctionArgumentClause::OrderBy(keys)];
-    }
-    let SetExpr::Select(select) = outer.body.as_mut() else { return Err(refused()) };
-    select.projection = vec![SelectItem::UnnamedExpr(group)];
-    let empty = SqlExpr::Array(datafusion::sql::sqlparser::ast::Array { elem: Vec::new(), named: true });
-    Ok(call("coalesce", vec![SqlExpr::Subquery(outer), empty]))
-}
-
-const COLUMN: &str = "__item";
 
 /// Turns calls that make rows, in an item of SELECT, into those that the engine unnests.
 pub(super) fn rows_of_item(expr: &mut SqlExpr) {

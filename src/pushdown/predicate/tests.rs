@@ -18,3 +18,17 @@ fn values_of_one_column_are_found_whatever_the_spelling() {
     assert!(values(&col("aid").not_eq(lit("a"))).is_none());
     assert!(values(&col("aid").eq(col("id"))).is_none());
 }
+
+#[test]
+fn values_are_implied_by_alternatives_that_all_name_some() {
+    let branch = |aid: &str| col("aid").eq(lit(aid)).and(col("language").eq(lit("de")));
+    let implied =
+        |expr: Expr| implied_values(&expr, "aid").map(|values| values.into_iter().collect::<Vec<_>>().join(" "));
+    assert_eq!(implied(branch("a").or(branch("b"))).as_deref(), Some("a b"));
+    assert_eq!(implied(branch("a").or(col("aid").eq(lit("b")))).as_deref(), Some("a b"));
+    assert_eq!(implied(branch("a").and(branch("b").or(branch("a")))).as_deref(), Some("a"));
+    assert_eq!(implied(branch("a").and(branch("b"))).as_deref(), Some(""));
+    assert_eq!(implied(branch("a").or(col("language").eq(lit("fr")))), None);
+    assert_eq!(implied(!branch("a")), None);
+    assert_eq!(implied(branch("a").or(!branch("b"))), None);
+}
