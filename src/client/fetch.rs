@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ::http::HeaderMap;
+use ::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::error::DataFusionError;
@@ -562,12 +562,12 @@ impl Client {
                 }
                 // The key may have expired: it is read again, once.
                 Outcome::Failed(error) if error.kind() == ErrorKind::Unauthorized && !renewed => {
-                    let key = self.key.clone();
-                    let other = spawn_blocking(move || key.renew(renewals)).await;
-                    let header = self.key.header(&self.profile.auth);
-                    let (Ok(Ok(true)), Ok(header)) = (other, header) else { return Err(error) };
-                    question.request.headers = HeaderMap::from_iter([header]);
-                    (renewals, renewed) = (self.key.renewals(), true);
+                    renewed = true;
+                    match self.other_key(renewals).await {
+                        Some(header) => question.request.headers = HeaderMap::from_iter([header]),
+                        None => return Err(error),
+                    }
+                    renewals = self.key.renewals();
                 }
                 Outcome::Failed(error) => {
                     // The service responded: it is healthy, though the request failed.
@@ -584,11 +584,35 @@ impl Client {
                     return Err(error);
                 }
                 Outcome::Again(cause, error) => {
+                    // A 401 may be about the key, though it names a wait.
+                    if !renewed && self.may_be_about_key(cause, record) {
+                        renewed = true;
+                        if let Some(header) = self.other_key(renewals).await {
+                            question.request.headers = HeaderMap::from_iter([header]);
+                            renewals = self.key.renewals();
+                            continue;
+                        }
+                    }
                     last = (cause == Cause::Unusable).then(|| error.message().to_owned());
                     self.pause(scan.query.as_ref(), circuit, &mut state, record, cause, error).await?;
                 }
             }
         }
+    }
+
+    /// True for throttling with 401 that the profile does not declare.
+    fn may_be_about_key(&self, cause: Cause, record: &RequestRecord) -> bool {
+        let declared = self.profile.throttle.when.iter().any(|rule| rule.status == 401);
+        matches!(cause, Cause::Throttled(_)) && record.status == Some(401) && !declared
+    }
+
+    /// Reads the key again, unless it was renewed after this number of renewals. Returns the header of another key; `None` if there is
+    /// none.
+    async fn other_key(&self, renewals: u64) -> Option<(HeaderName, HeaderValue)> {
+        let key = self.key.clone();
+        let renewed = spawn_blocking(move || key.renew(renewals)).await;
+        let header = self.key.header(&self.profile.auth);
+        header.ok().filter(|_| matches!(renewed, Ok(Ok(true))))
     }
 
     /// Waits before another attempt, if there is to be one.
@@ -604,10 +628,7 @@ impl Client {
         cause: Cause,
         error: Error,
     ) -> Result<()> {
-        if matches!(cause, Cause::Throttled(_)) {
-            state.throttled_before(query.throttled());
-        }
-        let Decision::Wait(wait) = state.after(&self.retry, cause, rand::random()) else {
+        let Decision::Wait(wait) = state.after(&self.retry, cause, query.throttled(), rand::random()) else {
             // A time limit below the default says nothing about the service.
             let impatient = error.kind() == ErrorKind::Timeout && query.request_timeout < QueryBudget::USUAL_TIMEOUT;
             if !matches!(cause, Cause::Throttled(_)) && !impatient {

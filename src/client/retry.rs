@@ -69,24 +69,28 @@ pub(super) struct RetryState {
 }
 
 impl RetryState {
-    /// Counts attempts of the query that the service has throttled since it last answered one.
-    pub(super) fn throttled_before(&mut self, attempts: u32) {
-        self.throttles = self.throttles.max(attempts);
-    }
-
-    /// Counts the attempt and decides. `random` is in [0, 1): full jitter over the exponential back-off, and up to a
-    /// tenth on top of a wait that the service named, so that its clients do not return all at once.
-    pub(super) fn after(&mut self, policy: &RetryPolicy, cause: Cause, random: f64) -> Decision {
+    /// Counts the attempt and decides. `before`: attempts of the query that the service has throttled since it last answered one.
+    /// `random` is in [0, 1): full jitter over the exponential back-off, and up to a tenth on top of a wait that the service named, so
+    /// that its clients do not return all at once.
+    pub(super) fn after(&mut self, policy: &RetryPolicy, cause: Cause, before: u32, random: f64) -> Decision {
         let (count, bound) = match cause {
-            Cause::Throttled(_) => (&mut self.throttles, policy.throttles),
-            Cause::Temporary | Cause::Unavailable(_) => (&mut self.failures, policy.failures),
-            Cause::Unusable => (&mut self.failures, policy.failures.min(UNUSABLE)),
+            Cause::Throttled(_) => {
+                self.throttles += 1;
+                (self.throttles.max(before.saturating_add(1)), policy.throttles)
+            }
+            Cause::Temporary | Cause::Unavailable(_) => {
+                self.failures += 1;
+                (self.failures, policy.failures)
+            }
+            Cause::Unusable => {
+                self.failures += 1;
+                (self.failures, policy.failures.min(UNUSABLE))
+            }
         };
-        *count += 1;
-        if *count >= bound {
+        if count >= bound {
             return Decision::GiveUp;
         }
-        let ceiling = policy.base.saturating_mul(1 << (*count - 1).min(20)).min(policy.cap);
+        let ceiling = policy.base.saturating_mul(1 << (count - 1).min(20)).min(policy.cap);
         Decision::Wait(match cause {
             Cause::Throttled(Some(named)) if named > Duration::ZERO => {
                 named.saturating_add(ceiling.min(named).mul_f64(random / 10.0))
@@ -276,7 +280,7 @@ mod tests {
             let now = DateTime::from_timestamp(1_000_000, 0).expect("valid instant");
             for wait in [named_wait(&throttle, &headers, now), exhausted(&throttle, &headers, now)] {
                 let mut state = RetryState::default();
-                prop_assert!(matches!(state.after(&RetryPolicy::default(), Cause::Throttled(wait), 0.99), Decision::Wait(_)));
+                prop_assert!(matches!(state.after(&RetryPolicy::default(), Cause::Throttled(wait), 0, 0.99), Decision::Wait(_)));
             }
         }
     }
@@ -296,7 +300,7 @@ mod tests {
         let policy = RetryPolicy::default();
         let mut state = RetryState::default();
         let mut waits = Vec::new();
-        while let Decision::Wait(wait) = state.after(&policy, Cause::Temporary, 0.999) {
+        while let Decision::Wait(wait) = state.after(&policy, Cause::Temporary, 0, 0.999) {
             waits.push(wait);
         }
         assert_eq!(state.failures, policy.failures);
@@ -304,10 +308,24 @@ mod tests {
 
         let mut state = RetryState::default();
         let named = Duration::from_secs(9);
-        assert!(matches!(state.after(&policy, Cause::Throttled(Some(named)), 0.5), Decision::Wait(w) if w >= named));
+        assert!(matches!(state.after(&policy, Cause::Throttled(Some(named)), 0, 0.5), Decision::Wait(w) if w >= named));
         assert!(matches!(
-            state.after(&policy, Cause::Throttled(Some(Duration::MAX)), 0.5),
+            state.after(&policy, Cause::Throttled(Some(Duration::MAX)), 0, 0.5),
             Decision::Wait(Duration::MAX)
         ));
+    }
+
+    #[test]
+    fn attempts_of_other_requests_count_until_one_is_answered() {
+        let (policy, throttled) = (RetryPolicy::default(), Cause::Throttled(None));
+        let mut state = RetryState::default();
+        assert!(matches!(state.after(&policy, throttled, policy.throttles - 2, 0.5), Decision::Wait(_)));
+        // One was answered: those of this request are left.
+        assert!(matches!(state.after(&policy, throttled, 0, 0.5), Decision::Wait(_)));
+        assert_eq!(state.after(&policy, throttled, policy.throttles - 1, 0.5), Decision::GiveUp);
+        let mut alone = RetryState::default();
+        let waits = (1..policy.throttles).filter(|_| alone.after(&policy, throttled, 0, 0.5) != Decision::GiveUp);
+        assert_eq!(waits.count(), 9);
+        assert_eq!(alone.after(&policy, throttled, 0, 0.5), Decision::GiveUp);
     }
 }

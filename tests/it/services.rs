@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use datafusion::prelude::SessionContext;
@@ -1175,6 +1176,18 @@ async fn a_key_that_expires_is_read_again_once() {
         assert!(!error.to_string().contains("first-key") && !error.to_string().contains("third-key"), "{error}");
         assert!(asked.load(Ordering::Relaxed) <= 5 && refused.requests() <= 12);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_expires_is_read_again_though_the_response_names_a_wait() {
+    let key = Secret::new("first-key").unwrap().renewed_by(|| Secret::new("second-key"));
+    let lab = Lab::keyed(key, "", |asked| match asked.key.as_str() {
+        "second-key" => ok(&search(asked, &mentions(3))),
+        _ => status(401, &json!({"error": {"code": "TOKEN_EXPIRED", "message": "expired"}})).with("retry-after", "60"),
+    });
+    let begun = tokio::time::Instant::now();
+    assert_eq!(lab.count(ALL).await.0, 3);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
