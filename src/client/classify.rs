@@ -13,7 +13,7 @@ use super::attempt::Outcome;
 use super::error_body::{self, ErrorBody};
 use super::fetch::Client;
 use super::headers::with_headers;
-use super::http::HttpResponse;
+use super::http::{HttpResponse, SIMULATED_TIME};
 use super::log::RequestRecord;
 use super::retry::{self, Cause};
 use crate::error::notice::{Notice, words};
@@ -23,9 +23,6 @@ use crate::request::Endpoint;
 
 /// Age of a response in a cache, beyond which it does not tell the newest mentions.
 const STALE: Duration = Duration::from_secs(15 * 60);
-
-/// Header of a simulator with a clock of its own, such as a stopped one: its time is not to be compared with ours.
-const SIMULATED_TIME: &str = "simulated-time";
 
 /// Bytes of an error body that are read. A longer one contains nothing worth reading.
 const ERROR_BYTES: usize = 256 << 10;
@@ -341,9 +338,14 @@ fn words_of(said: &ErrorBody) -> Vec<String> {
     said.code.iter().chain(&said.message).flat_map(|text| words(text)).collect()
 }
 
-/// True for an error that is about a quota.
+/// True for an error that says that a quota is used up, rather than that of one saved search.
 fn names_quota(said: &ErrorBody) -> bool {
-    words_of(said).iter().any(|word| word == "quota" || word == "quotas")
+    const USED_UP: [&str; 8] = ["consumed", "depleted", "exceeded", "exceeds", "exhausted", "left", "reached", "used"];
+    let said = words_of(said);
+    let has = |list: &[&str]| said.iter().any(|word| list.contains(&word.as_str()));
+    let of_search = has(&["aid"])
+        || said.windows(2).any(|pair| pair[0] == "saved" && (pair[1] == "search" || pair[1] == "searches"));
+    has(&["quota", "quotas"]) && has(&USED_UP) && !of_search
 }
 
 /// True for an error of throttling that is about a used-up quota of a month, a day or a plan, rather than a rate. A short wait is one
@@ -353,11 +355,13 @@ fn is_quota(said: &ErrorBody, wait: Option<Duration>) -> bool {
     const LONGEST: Duration = Duration::from_secs(3_600);
     const QUOTAS: [&str; 7] = ["allowance", "credit", "credits", "daily", "monthly", "quota", "quotas"];
     const PLANS: [&str; 3] = ["billing", "plan", "subscription"];
+    /// Words of quotas that outweigh those of a rate.
+    const LONG: [&str; 2] = ["daily", "monthly"];
     const MOMENTS: [&str; 6] = ["burst", "concurrent", "minute", "minutes", "second", "seconds"];
     const RATES: [&str; 5] = ["many", "rate", "ratelimit", "slow", "throttled"];
     let said = words_of(said);
     let has = |list: &[&str]| said.iter().any(|word| list.contains(&word.as_str()));
-    let names = has(&QUOTAS) || (has(&PLANS) && !has(&RATES));
+    let names = (has(&QUOTAS) || has(&PLANS)) && (!has(&RATES) || has(&LONG));
     names && !has(&MOMENTS) && wait.is_none_or(|wait| wait > LONGEST)
 }
 
@@ -529,7 +533,7 @@ fn cursor_in(headers: &HeaderMap) -> Option<String> {
 
 /// True for a value that names no place in a list.
 fn is_nothing(value: &str) -> bool {
-    ["", "0", "-1", "end", "false", "none", "null"].contains(&&*value.trim().to_ascii_lowercase())
+    ["", "0", "-1", "end", "false", "n", "no", "none", "null"].contains(&&*value.trim().to_ascii_lowercase())
 }
 
 /// The header with the number of all mentions, such as `X-Total-Count` or `Content-Range: items 0-49/300`, and the number.
@@ -616,6 +620,30 @@ mod tests {
         ] {
             assert_eq!(says_the_same(code, reason), same, "{code}");
         }
+    }
+
+    #[test]
+    fn a_quota_is_told_from_a_rate_and_from_that_of_one_saved_search() {
+        let said = |text: &str| ErrorBody { message: Some(text.to_owned()), ..ErrorBody::default() };
+        let cases = [
+            ("quota of your plan used up", true),
+            ("Monthly quota exceeded: too many requests", true),
+            ("daily rate limit reached", true),
+            ("Your plan allows no more searches", true),
+            ("Rate limit quota violation", false),
+            ("RATE_QUOTA_EXCEEDED", false),
+            ("The rate of your plan is exceeded", false),
+            ("quota of requests per minute exceeded", false),
+        ];
+        each(cases, |(text, quota)| assert_eq!(is_quota(&said(text), None), quota, "{text}"));
+        let cases = [
+            ("QUOTA_EXCEEDED: no searches left", true),
+            ("your quota is exhausted", true),
+            ("this saved search exceeds its quota", false),
+            ("the quota of aid 7 is exceeded", false),
+            ("quotas are managed by your administrator", false),
+        ];
+        each(cases, |(text, quota)| assert_eq!(names_quota(&said(text)), quota, "{text}"));
     }
 
     #[test]
@@ -725,6 +753,7 @@ mod tests {
             &[("x-page-count", "5")],
             &[("x-pagination", r#"{"next":"null"}"#)],
             &[("x-pagination", r#"{"next":""}"#)],
+            &[("x-has-more", "no")],
             &[("x-ratelimit-total", "900"), ("x-hits", "900"), ("x-request-count", "900"), ("x-cache-hits", "7")],
             &[("x-cursor", ""), ("x-truncated", "false"), ("x-app-usage", r#"{"count":28,"total":25}"#)],
         ];

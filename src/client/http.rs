@@ -28,6 +28,10 @@ use url::Url;
 use crate::error::{Error, ErrorKind, Phrase, Result, Term};
 use crate::location::is_loopback;
 
+/// Header of a simulator with a clock of its own, such as a stopped one: its time is not to be compared with ours. A service beyond
+/// this machine is none.
+pub(super) const SIMULATED_TIME: &str = "simulated-time";
+
 /// A GET request.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -163,6 +167,8 @@ impl HttpLimits {
 pub struct Network {
     client: reqwest::Client,
     limits: HttpLimits,
+    /// True for a service on this machine.
+    loopback: bool,
 }
 
 impl Network {
@@ -195,7 +201,7 @@ impl Network {
             .user_agent(concat!("savedsearch/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| Error::new(ErrorKind::Config, format!("cannot set up HTTP: {}", chain(&error))))?;
-        Ok(Self { client, limits })
+        Ok(Self { client, limits, loopback })
     }
 
     /// Sends a body by POST, once, within a time for the whole exchange. The body of the response is not read.
@@ -243,7 +249,10 @@ impl HttpService for Network {
             .send()
             .await
             .map_err(|error| failure(&error))?;
-        let (status, headers) = (response.status(), response.headers().clone());
+        let (status, mut headers) = (response.status(), response.headers().clone());
+        if !self.loopback {
+            headers.remove(SIMULATED_TIME);
+        }
         let body = response.bytes_stream().map_err(|error| failure(&error));
         receive(status, headers, body, self.limits).await
     }
