@@ -83,6 +83,10 @@ const PLACES: [&str; 17] = [
     "continuation",
 ];
 
+/// Words of the names of what is shown of a list.
+const LISTED: [&str; 10] =
+    ["entries", "hits", "items", "listed", "matches", "objects", "records", "results", "returned", "rows"];
+
 /// Objects whose members are not about entries: `_shards: {total: 5}`.
 const OTHERS: [&str; 6] = ["shards", "clusters", "nodes", "quota", "usage", "rate"];
 
@@ -174,7 +178,7 @@ fn length_by_number(words: &[String], within: &[String], number: u64, siblings: 
 fn length_by_text(words: &[String], within: &[String], raw: Raw<'_>, siblings: &[Member<'_>]) -> Option<Says> {
     let has = |list: &[&str]| has(words, list);
     match () {
-        () if has(&["next", "continuation"]) && ends_with_a_place(words) => continues(!raw.inner().is_empty()),
+        () if has(&["next", "continuation"]) && ends_with_a_place(words) => continues(names_a_place(raw.inner())),
         () if is_last_key(words) && names_a_place(raw.inner()) => continues(true),
         // The place behind the last entry, unless it is a time that was asked for.
         () if matches!(words, [word] if word == "after") && is_around_rows(within) => {
@@ -188,15 +192,22 @@ fn length_by_text(words: &[String], within: &[String], raw: Raw<'_>, siblings: &
         // `range: "0-4/12"`
         () if words.last().is_some_and(|word| word == "range") => total_of_range(raw.inner()).map(Says::Entries),
         () if is_page(words) => pages_of(raw.inner()).map(Says::Pages),
-        () if is_cursor(words, within) && names_a_place(raw.inner()) => Some(Says::Place),
-        // A time at which something happens next is no place.
-        () if is_next(words, within)
+        // Some services go on from a time.
+        () if is_cursor(words, within)
             && names_a_place(raw.inner())
-            && !(is_date(raw.inner()) && raw.inner().contains('-')) =>
+            && (has(&["cursor", "cursors"]) || !is_time(raw.inner())) =>
         {
             Some(Says::Place)
         }
-        () => shown_of(raw.inner()),
+        // A time at which something happens next is no place, and neither is a text for people.
+        () if is_next(words, within)
+            && names_a_place(raw.inner())
+            && !is_time(raw.inner())
+            && !raw.inner().contains(' ') =>
+        {
+            Some(Says::Place)
+        }
+        () => shown_of(words, raw.inner()),
     }
 }
 
@@ -245,16 +256,21 @@ fn is_place(words: &[String], within: &[String]) -> bool {
 fn is_cursor(words: &[String], within: &[String]) -> bool {
     const PLACES: [&str; 6] = ["bookmark", "continuation", "cursor", "cursors", "marker", "token"];
     // Other places, and tokens that are none.
-    const OTHERS: [&str; 19] = [
-        "access", "api", "auth", "bearer", "before", "csrf", "first", "id", "prev", "previous", "refresh", "request",
-        "security", "self", "session", "start", "trace", "user", "xsrf",
+    const OTHERS: [&str; 33] = [
+        "access", "account", "api", "app", "auth", "bearer", "before", "change", "client", "csrf", "delta", "device",
+        "embed", "first", "id", "jwt", "prev", "previous", "public", "push", "refresh", "request", "security", "self",
+        "session", "share", "start", "sync", "team", "trace", "user", "version", "xsrf",
     ];
-    is_beside_entries(within) && has(words, &PLACES) && !has(words, &OTHERS)
+    let place = words.last().is_some_and(|word| PLACES.contains(&word.as_str()));
+    is_beside_entries(within) && place && !has(words, &OTHERS)
 }
 
 /// True for a name that may say what follows the entries that it stands around: `nextAid`, `moreResults`.
 fn is_next(words: &[String], within: &[String]) -> bool {
-    const OTHERS: [&str; 8] = ["billing", "details", "help", "info", "learn", "read", "release", "version"];
+    const OTHERS: [&str; 20] = [
+        "billing", "charge", "details", "help", "info", "invoice", "learn", "plan", "read", "refresh", "release",
+        "renewal", "reset", "run", "step", "steps", "sync", "update", "updates", "version",
+    ];
     is_beside_entries(within) && has(words, &["next", "more"]) && !has(words, &OTHERS)
 }
 
@@ -264,7 +280,8 @@ fn is_beside_entries(within: &[String]) -> bool {
 }
 
 /// Reads a text that says how many of all entries are shown, such as `Showing 1 of 2 saved searches`, or which of the pages.
-fn shown_of(text: &str) -> Option<Says> {
+/// `name`: the words of its name. Others count what is used of an allowance.
+fn shown_of(name: &[String], text: &str) -> Option<Says> {
     /// Bytes of a text that is read.
     const LONGEST: usize = 1_000;
     let other = |mark: char| !mark.is_ascii_digit() && mark != ',';
@@ -277,10 +294,44 @@ fn shown_of(text: &str) -> Option<Says> {
     let shown = before[place].trim_end_matches(other).rsplit(other).next().and_then(number)?;
     let all = after.iter().find_map(|word| word.trim_start_matches(other).split(other).next().and_then(number))?;
     let is_page = place > 0 && before[place - 1].eq_ignore_ascii_case("page");
-    match shown < all {
+    let is_list = || is_of_list(name, text, is_page || ends_with_a_range(&before[..=place]));
+    match shown < all && is_list() {
         true if is_page => Some(Says::Pages(all)),
         true => Some(Says::Shown(shown, all)),
         false => None,
+    }
+}
+
+/// True for a text about entries of a list, by its words or those of its name. `placed`: it names a page or a range.
+fn is_of_list(name: &[String], text: &str, placed: bool) -> bool {
+    const SHOWN: [&str; 8] = ["display", "displayed", "displaying", "displays", "show", "showing", "shown", "shows"];
+    const ALLOWED: [&str; 14] = [
+        "allowance",
+        "allowed",
+        "left",
+        "limit",
+        "limits",
+        "plan",
+        "quota",
+        "remaining",
+        "seat",
+        "seats",
+        "usage",
+        "use",
+        "used",
+        "using",
+    ];
+    let said = [name, words(text).as_slice()].concat();
+    has(&said, &SHOWN) || ((placed || has(&said, &LISTED)) && !has(&said, &ALLOWED))
+}
+
+/// True for words that end with a range of numbers: `1-10`, `1 to 10`.
+fn ends_with_a_range(words: &[&str]) -> bool {
+    let is_number = |word: &str| word.contains(|mark: char| mark.is_ascii_digit());
+    match words {
+        [.., last] if last.split(['-', '\u{2013}']).filter(|part| is_number(part)).count() > 1 => true,
+        [.., first, to, _] => is_number(first) && ["-", "\u{2013}", "to", "through"].contains(to),
+        _ => false,
     }
 }
 
@@ -298,9 +349,14 @@ fn is_page_size(words: &[String]) -> bool {
     (largest && words.iter().all(of_entries)) || matches!(names.as_slice(), ["page" | "batch" | "chunk", "size"])
 }
 
+/// True for a text that begins as a date does and is no number.
+fn is_time(text: &str) -> bool {
+    is_date(text) && text.contains('-')
+}
+
 /// True for a text that names a place in a list, and not its end.
 fn names_a_place(text: &str) -> bool {
-    !["", "0", "-1", "end", "false", "none", "null"].contains(&&*text.trim().to_lowercase())
+    !["", "0", "-1", "end", "false", "n", "no", "none", "null"].contains(&&*text.trim().to_lowercase())
 }
 
 /// The number of all entries in the range of those of a page: `0-4/12`, `items 0-4/12`.

@@ -333,12 +333,17 @@ fn the_rest_of_a_list_is_told_in_many_words() {
         r#"{"data":{"pageSize":10,"count":10}}"#,
         r#"{"endCursor":"abc"}"#,
         r#"{"pageInfo":{"endCursor":"abc"}}"#,
-        r#"{"syncToken":"abc"}"#,
+        r#"{"resumeToken":"abc"}"#,
+        r#"{"endCursor":"2026-01-01T00:00:00Z"}"#,
         r#"{"bookmark":17}"#,
         r#"{"data":{"nextAid":"183001"}}"#,
         r#"{"message":"Showing 10 of 12 saved searches"}"#,
         r#"{"meta":{"info":"1-10 out of a total of 1,030."}}"#,
         r#"{"note":"Page 1 of 3"}"#,
+        r#"{"message":"1 to 10 of 12"}"#,
+        r#"{"message":"10 of 12 results"}"#,
+        r#"{"shown":"10 of 12"}"#,
+        r#"{"message":"Showing 10 of 12 saved searches, the limit of your plan"}"#,
     ];
     each(cases, |text| {
         assert!(matches!(rest(text), Rest::More(_)), "{text}: {:?}", rest(text));
@@ -363,6 +368,7 @@ fn the_rest_of_a_list_is_told_in_many_words() {
         r#"{"limit":10,"total":10}"#,
         r#"{"limit":10,"hasMore":false}"#,
         r#"{"paging":{"cursors":{"after":"y"},"hasMore":false}}"#,
+        r#"{"hasNext":"no"}"#,
     ];
     each(cases, |text| {
         assert_eq!(rest(text), Rest::None, "{text}");
@@ -385,6 +391,10 @@ fn the_rest_of_a_list_is_told_in_many_words() {
         r#"{"range":"2026-01-01/2026-02-01","page":"overview","user":{"marker":"x"},"contentRange":"bytes 0-9/99"}"#,
         r#"{"message":"3 of 5 seats are used","note":"Showing 10 of 10 saved searches","csrfToken":"abc","sessionToken":"abc"}"#,
         r#"{"startCursor":"abc","nextUpdate":"2026-01-01T00:00:00Z","moreInfo":"https://docs.test/lists"}"#,
+        r#"{"message":"You use 10 of 12 saved searches","plan":"10 of 12 seats","meta":{"quota":"10 of 12 items"}}"#,
+        r#"{"tokenExpiresAt":"2026-01-01T00:00:00Z","token_expires_in":3600,"tokenType":"bearer","token":"2026-01-01"}"#,
+        r#"{"syncToken":"abc","shareToken":"abc","publicToken":"abc","teamToken":"abc"}"#,
+        r#"{"hasMore":"no","nextRun":"daily","nextReset":"0600","nextTip":"read the manual"}"#,
     ];
     each(cases, |text| {
         assert_eq!(rest(text), Rest::Unknown, "{text}");
