@@ -31,6 +31,7 @@ impl Driver {
     /// [`ErrorKind::Contradiction`] for another one.
     pub(super) fn check_window(&self, page: &Decoded) -> Result<()> {
         page.echo.check_counts(self.config.connection.client().clocks())?;
+        self.check_lag(page)?;
         self.note_lag(page);
         Ok(())
     }

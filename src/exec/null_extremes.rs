@@ -94,8 +94,9 @@ impl Driver {
         let prefetch = Prefetch::Ahead(self.settings.concurrency);
         let mut pages = Box::pin(read_pages(client, Arc::clone(&self.scan), Arc::clone(&plan), decoder, prefetch));
         while let Some(page) = pages.next().await {
-            check
-                .observe(&page?.batch)
+            let page = page?;
+            self.check_lag(&page)
+                .and_then(|()| check.observe(&page.batch))
                 .map_err(|error| error.at(Place { aid: plan.aid.clone(), ..Place::default() }))?;
         }
         Ok(())

@@ -602,12 +602,27 @@ impl Driver {
         }
     }
 
+    /// The end of the range that the requested period stands for; `None` if it is another window, or the range reaches to now.
+    fn end_of_range(&self) -> Option<DateTime<Utc>> {
+        self.config.plan.reach.and_then(|(_, end)| end)
+    }
+
+    /// Checks that a response to a window that ends now is of now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`] for an old one.
+    pub(super) fn check_lag(&self, page: &Decoded) -> Result<()> {
+        page.echo.check_lag(self.config.connection.client().clocks(), self.end_of_range())
+    }
+
     /// Notes that a response to a window that ends now is older than clocks differ.
     pub(super) fn note_lag(&self, page: &Decoded) {
         let client = self.config.connection.client();
-        if let Some(lag) = page.echo.lag(client.clocks()).filter(|lag| *lag > CLOCK_SKEW) {
+        let lag = page.echo.lag(client.clocks(), self.end_of_range());
+        if let Some(lag) = lag.filter(|lag| *lag > CLOCK_SKEW) {
+            let verb = if page.echo.may_reach_end() { "may not be" } else { "are not" };
             let note =
-                format!("a response ends {} before its window does: newer mentions are not in it", length_of(lag));
+                format!("a response ends {} before its window does: newer mentions {verb} in it", length_of(lag));
             client.log().note(&self.query.budget, None, note);
         }
     }

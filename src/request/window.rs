@@ -1,13 +1,14 @@
 //! The requested window, and its comparison with the one that a response reports, in an [`Echo`].
 //!
 //! ```text
-//! decode ─▶ Echo::try_new: some of the window ─▶ check_mentions: all of it · check_counts: nothing else
+//! decode ─▶ Echo::try_new: some of the window ─▶ check_mentions: all of it · check_counts: nothing else ─▶ check_lag: of now
 //! ```
 //!
 //! A decoder makes the echo of each response from the request as it was sent. Its two windows are compared here alone.
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
+use super::CLOCK_SKEW;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{WindowSpec, Zone};
 
@@ -63,17 +64,15 @@ impl Echo {
         self.as_of
     }
 
-    /// Checks that a response with mentions covers the requested window, that its data was complete until the end, and that it is of
-    /// now if the window ends now. Returns true if the response covers more than was requested.
+    /// Checks that a response with mentions covers the requested window, and that its data was complete until the end. Returns true if
+    /// the response covers more than was requested.
     ///
     /// # Errors
     /// [`ErrorKind::Contradiction`], naming both windows or both instants.
     pub(crate) fn check_mentions(&self, clocks: Clocks) -> Result<bool> {
         self.check_as_of(clocks.service)?;
         let stated = self.asked.zip(self.stated);
-        let exceeds = stated.map_or(Ok(false), |(asked, stated)| asked.covered_by(stated, clocks.service))?;
-        self.check_lag(clocks)?;
-        Ok(exceeds)
+        stated.map_or(Ok(false), |(asked, stated)| asked.covered_by(stated, clocks.service))
     }
 
     /// Does the same for counts, whose mentions cannot be filtered: the windows have to be equal. A service may end a window that
@@ -84,13 +83,16 @@ impl Echo {
     pub(crate) fn check_counts(&self, clocks: Clocks) -> Result<()> {
         self.check_as_of(clocks.service)?;
         let stated = self.asked.zip(self.stated);
-        stated.map_or(Ok(()), |(asked, stated)| asked.equal_to(stated, clocks.service))?;
-        self.check_lag(clocks)
+        stated.map_or(Ok(()), |(asked, stated)| asked.equal_to(stated, clocks.service))
     }
 
     /// Time by which a response lags behind this machine's clock, at the end of a window that ends now or later: newer mentions are
-    /// not in it. `None` if it is not known to, as for a window that has ended.
-    pub(crate) fn lag(&self, Clocks { ours, service }: Clocks) -> Option<TimeDelta> {
+    /// not in it. `None` if it is not known to, as for a window that has ended. `end`: that of the range that a period stands for.
+    pub(crate) fn lag(&self, Clocks { ours, service }: Clocks, end: Option<DateTime<Utc>>) -> Option<TimeDelta> {
+        // The response has all of the range, whatever the time is now.
+        if end.is_some_and(|end| end <= service) {
+            return None;
+        }
         let lag = match (self.asked?, self.stated) {
             // A response that reports the requested end is one to this request, whatever its date.
             (asked @ RequestedWindow::Instants(_, to), Some(stated)) => to.min(ours) - asked.half_open(stated).1,
@@ -101,9 +103,13 @@ impl Echo {
     }
 
     /// Checks that a response to a window that ends now does not lag behind this machine's clock, as an old one that a cache repeats.
-    /// Its date and its window may agree with each other.
-    fn check_lag(&self, clocks: Clocks) -> Result<()> {
-        let Some(lag) = self.lag(clocks).filter(|lag| *lag > CURRENT) else { return Ok(()) };
+    /// Its date and its window may agree with each other. `end`: that of the range that a period stands for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Contradiction`], naming both clocks.
+    pub(crate) fn check_lag(&self, clocks: Clocks, end: Option<DateTime<Utc>>) -> Result<()> {
+        // Clocks that differ are no lag.
+        let Some(lag) = self.lag(clocks, end).filter(|lag| *lag > CURRENT + CLOCK_SKEW) else { return Ok(()) };
         let [ours, service] = [clocks.ours, clocks.service].map(|at| at.trunc_subsecs(0));
         let ends = self.stated.map_or_else(String::new, |(_, until)| format!(", and its window ends at {until}"));
         let message = format!(
@@ -115,6 +121,11 @@ impl Echo {
             "a cache may repeat an old response, or one of the clocks is wrong: correct this machine's clock, use an address without \
              the cache, or end the range of published_at before the response",
         ))
+    }
+
+    /// True if a response does not say where it ends within the requested instants: it may be up to date, whatever its date.
+    pub(crate) fn may_reach_end(&self) -> bool {
+        matches!((self.asked, self.stated), (Some(RequestedWindow::Instants(..)), None))
     }
 
     /// Checks that a response to a period, which was requested for a range, covers the range; one without an end reaches to now.
@@ -364,7 +375,8 @@ mod tests {
             let asked = RequestedWindow::of(&spec, words, Zone::UTC);
             let echo = Echo::try_new(asked, stated, None).expect("some of the window");
             let clocks = Clocks { ours, service };
-            (echo.lag(clocks).map_or(0, |lag| lag.num_minutes()), echo.check_mentions(clocks).is_ok())
+            let accepted = echo.check_mentions(clocks).is_ok() && echo.check_lag(clocks, None).is_ok();
+            (echo.lag(clocks, None).map_or(0, |lag| lag.num_minutes()), accepted)
         };
         let open = "2026-06-23T12:00:00Z..2026-06-30T12:10:00Z";
         let past = "2026-06-10T00:00:00Z..2026-06-12T00:00:00Z";
@@ -374,6 +386,8 @@ mod tests {
         assert_eq!(lag("7d", of("16T12:00", "23T12:00"), at("23T12:00")), (7 * 24 * 60, false));
         assert_eq!(lag("7d", None, at("30T10:00")), (120, false), "by its date alone");
         assert_eq!(lag("7d", of("23T11:30", "30T11:30"), at("30T11:30")), (30, true));
+        assert_eq!(lag("7d", of("23T10:50", "30T10:50"), at("30T10:50")), (70, true), "clocks may differ");
+        assert_eq!(lag("7d", of("23T10:49", "30T10:49"), at("30T10:49")), (71, false));
         assert_eq!(lag("7d", of("23T12:00", "30T12:00"), ours), (0, true));
         // The service ends the window at its own time, or at the requested one.
         assert_eq!(lag(open, of("23T12:00", "30T10:00"), at("30T10:00")), (120, false));
@@ -381,6 +395,16 @@ mod tests {
         assert_eq!(lag(open, None, at("30T10:00")), (120, false));
         assert_eq!(lag(past, of("10T00:00", "12T00:00"), at("30T10:00")), (0, true));
         assert_eq!(lag(past, None, at("30T10:00")), (0, true));
+        // The period stands for a range, of which the response has all, or not the end.
+        let echo = Echo::try_new(RequestedWindow::of(&spec, "7d", Zone::UTC), of("23T10:00", "30T10:00"), None);
+        let (echo, clocks) = (echo.expect("some of the window"), Clocks { ours, service: at("30T10:00") });
+        let accepts = |end: &str| echo.check_lag(clocks, Some(at(end))).is_ok();
+        assert_eq!(["29T00:00", "30T10:00", "30T10:01"].map(accepts), [true, true, false]);
+        let reaches = |words: &str, stated: Option<Stated>| {
+            let echo = Echo::try_new(RequestedWindow::of(&spec, words, Zone::UTC), stated, None);
+            echo.expect("some of the window").may_reach_end()
+        };
+        assert!(reaches(open, None) && !reaches(open, of("23T12:00", "30T10:00")) && !reaches("7d", None));
     }
 
     #[test]

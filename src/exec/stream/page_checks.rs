@@ -82,6 +82,7 @@ impl<'r> PageChecks<'r> {
     /// Checks a page.
     pub(super) async fn page(&mut self, page: &Decoded) -> Result<()> {
         let Self { driver, plan, converter, .. } = *self;
+        driver.check_lag(page).map_err(|error| driver.at_plan(error, plan))?;
         driver.check_clock(plan).map_err(|error| driver.at_table(error))?;
         driver.check_zone(plan, page).map_err(|error| driver.at_table(error))?;
         // A period that was requested for a range covers it. The first response resolves the period.
