@@ -237,7 +237,7 @@ async fn an_agent_completes_the_profile_of_a_service() {
     let path = folder.path().join("mine.toml");
     for _ in 0..2 {
         let written = agent.call("profile_write", named("mine", profile)).await.unwrap();
-        assert!(written.contains("--profile ") && written.contains("mine.toml"), "{written}");
+        assert!(written.contains("mine.toml") && written.contains("`ConnectionBuilder::profile`"), "{written}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), profile);
     }
     std::fs::write(folder.path().join("other.toml"), "kept").unwrap();
