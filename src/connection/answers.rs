@@ -3,8 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-#[cfg(feature = "store")]
-use chrono::TimeDelta;
 use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 
@@ -14,7 +12,7 @@ use crate::client::{Held, Scan};
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::{Endpoint, PageRequest, RequestKey};
 #[cfg(feature = "store")]
-use crate::store::unstored;
+use crate::store::{blocking, unstored};
 
 /// A response without mentions.
 #[derive(Debug)]
@@ -99,6 +97,8 @@ impl Connection {
         if let Some(body) = self.stored(query, &key).await {
             return decode(&body).map(|(value, _)| value);
         }
+        #[cfg(feature = "store")]
+        self.note_erasures(query).await;
         let decode = Arc::new(decode);
         // Decoded value, if this call is the one that sends the request.
         let decoded: Arc<Mutex<Option<T>>> = Arc::default();
@@ -159,15 +159,31 @@ impl Connection {
         }
     }
 
-    /// Stores a response that was requested during a query.
+    /// Remembers the number of erasures before a query requests a response that it stores.
+    #[cfg(feature = "store")]
+    async fn note_erasures(&self, query: &Query) {
+        let Some(from) = query.from_store.as_ref().filter(|from| from.invests()) else { return };
+        if query.erasures.get().is_none() {
+            let from = from.clone();
+            let erasures = blocking(move || from.erasures(None)).await;
+            // Another scan may have noted it first: no request was sent before that.
+            let _ = query.erasures.set(erasures);
+        }
+    }
+
+    /// Stores a response that was requested during a query, unless mentions were erased since.
     #[cfg(feature = "store")]
     async fn keep(&self, query: &Query, key: &RequestKey, body: &Bytes) {
         // Without a freshness, no query would use it.
-        let Some(from) = query.from_store.as_ref().filter(|from| from.writes && from.freshness > TimeDelta::zero())
-        else {
-            return;
+        let Some(from) = query.from_store.as_ref().filter(|from| from.invests()) else { return };
+        let kept = match query.erasures.get() {
+            Some(Ok(erasures)) => {
+                from.store.keep_answer(key, body, query.begun + self.client.ahead(), *erasures).await
+            }
+            Some(Err(error)) => Err(error.clone()),
+            None => return,
         };
-        if let Err(error) = from.store.keep_answer(key, body, query.begun + self.client.ahead()).await {
+        if let Err(error) = kept {
             self.client.log().note(&query.budget, None, unstored(&error, "read"));
         }
     }

@@ -26,6 +26,8 @@ use super::answers::SharedAnswer;
 use super::{Connection, SavedSearches};
 use crate::client::{Caller, QueryBudget, QueryCounts, QuerySpan, SentBefore};
 use crate::config::SessionSettings;
+#[cfg(feature = "store")]
+use crate::error::Result;
 use crate::request::RequestKey;
 #[cfg(feature = "store")]
 use crate::store::FromStore;
@@ -64,6 +66,9 @@ pub(crate) struct Query {
     /// Store of responses without mentions, and how it is used.
     #[cfg(feature = "store")]
     pub(super) from_store: Option<FromStore>,
+    /// Number of erasures in the store before the first request for a response that is kept there.
+    #[cfg(feature = "store")]
+    pub(super) erasures: OnceLock<Result<i64>>,
 }
 
 /// Owners of the queries of plans that were not admitted. An extension of the configuration of a session.
@@ -211,6 +216,8 @@ impl Connection {
             list: OnceLock::new(),
             #[cfg(feature = "store")]
             from_store: self.store_for(settings),
+            #[cfg(feature = "store")]
+            erasures: OnceLock::new(),
         });
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|query| query.strong_count() > 0);

@@ -205,17 +205,18 @@ impl Findings {
         End::Now(format!("it has a mention of {at}, after the last midnight of {zones}, and lacks none that came"))
     }
 
-    /// True if a response states that its window ends now, or if an entry of its timeline covers this instant.
+    /// True if a response states that its window ends now, or if an entry of its timeline with mentions covers this instant: entries
+    /// without mentions may go on after the end of the window.
     fn states_end_now(&self, reply: &Reply) -> bool {
         let Some(now) = reply.date() else { return false };
         // A midnight within the last hour is none of these.
         let is_now = |end: i64| end >= now || (end > now - HOUR && end % (HOUR / 4) != 0);
         let times = self.timeline(reply);
-        let begins: Vec<i64> =
-            times.iter().filter(|(time, _)| !is_local(time)).filter_map(|(time, _)| instant(time)).collect();
-        let length = begins.windows(2).map(|pair| pair[1] - pair[0]).filter(|length| *length > 0).min();
-        let covers = |begin: &i64| begin + length.map_or(HOUR, |length| length.min(DAY)) > now;
-        stated_end(reply).is_some_and(is_now) || begins.last().is_some_and(covers)
+        let zoned = times.iter().filter(|(time, _)| !is_local(time));
+        let entries: Vec<(i64, u64)> = zoned.filter_map(|(time, count)| Some((instant(time)?, *count))).collect();
+        let length = entries.windows(2).map(|pair| pair[1].0 - pair[0].0).filter(|length| *length > 0).min();
+        let covers = |begin: i64| begin + length.map_or(HOUR, |length| length.min(DAY)) > now;
+        stated_end(reply).is_some_and(is_now) || entries.iter().any(|(begin, count)| *count > 0 && covers(*begin))
     }
 
     /// The newest mention of a response, if it is of the current day in the zones that the service may have.
@@ -306,7 +307,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::probe::shape::Columns;
+    use crate::probe::shape::{Columns, Series};
 
     /// The response to a period with mentions at these times, at 13:10 UTC.
     fn reply(name: &str, times: &[&str], window: Value) -> Reply {
@@ -350,6 +351,19 @@ mod tests {
         // It may be the midnight of a zone, and nothing shows the zone of the other one.
         assert_eq!(end_of(&[], stated("2026-06-30T13:00:00Z")), End::Open);
         assert_eq!(end_of(&[], stated("2026-06-30T00:00:00")), End::Open);
+    }
+
+    #[test]
+    fn an_entry_of_the_current_hour_without_mentions_shows_no_end() {
+        let states = |count: u64| {
+            let hours = json!([{"hour": "2026-06-30T12:00:00Z", "count": 3}, {"hour": "2026-06-30T13:00:00Z", "count": count}]);
+            let series = Series::over_time(&hours).expect("a series");
+            let timeline = Some((vec!["window".to_owned()], series));
+            let found = Findings { timeline, ..Findings::default() };
+            found.states_end_now(&reply("week", &["2026-06-29T08:00:00Z"], hours))
+        };
+        assert!(states(1));
+        assert!(!states(0));
     }
 
     #[test]

@@ -333,9 +333,13 @@ impl Catalog {
         self.read(|connection| connection.first(sql, values![key], |row| instant(row, 0)))
     }
 
-    /// Keeps a response, unless a later one is kept. If there are very many, the oldest are removed.
-    pub(crate) fn keep_answer(&self, key: &str, body: &[u8], as_of: DateTime<Utc>) -> Result<()> {
+    /// Keeps a response, unless a later one is kept, or mentions were erased since it was requested: it may have them. `erasures`: the
+    /// number of erasures before the request. If there are very many responses, the oldest are removed.
+    pub(crate) fn keep_answer(&self, key: &str, body: &[u8], as_of: DateTime<Utc>, erasures: i64) -> Result<()> {
         self.write(|transaction| {
+            if !erasures::is_still(transaction, erasures)? {
+                return Ok(());
+            }
             let sql = "INSERT INTO savedsearch_answer (key, body, as_of) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO \
                        UPDATE SET body = excluded.body, as_of = excluded.as_of WHERE excluded.as_of >= savedsearch_answer.as_of";
             transaction.execute(sql, values![key, body, as_of.timestamp_micros()])?;

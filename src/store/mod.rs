@@ -571,15 +571,17 @@ impl Store {
         Ok(at)
     }
 
-    /// Stores a response without mentions, as of the instant by the service's clock at which it was requested.
+    /// Stores a response without mentions, as of the instant by the service's clock at which it was requested. `erasures`: their number
+    /// before the request; after a further one, the response is not stored.
     pub(crate) async fn keep_answer(
         self: &Arc<Self>,
         key: &RequestKey,
         body: &Bytes,
         as_of: DateTime<Utc>,
+        erasures: i64,
     ) -> Result<()> {
         let (store, name, body) = (Arc::clone(self), name_of(key), body.clone());
-        blocking(move || store.optionally(|| store.catalog.keep_answer(&name, &body, as_of))).await
+        blocking(move || store.optionally(|| store.catalog.keep_answer(&name, &body, as_of, erasures))).await
     }
 }
 

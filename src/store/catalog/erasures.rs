@@ -33,7 +33,7 @@ impl Catalog {
 /// # Errors
 /// [`ErrorKind::Store`] if one has.
 pub(super) fn check(transaction: &Connection<'_>, erasures: i64) -> SqlResult<()> {
-    match number(transaction)? == erasures {
+    match is_still(transaction, erasures)? {
         true => Ok(()),
         false => {
             let what = "another process has erased mentions since these were read, so they are not stored";
@@ -42,6 +42,11 @@ pub(super) fn check(transaction: &Connection<'_>, erasures: i64) -> SqlResult<()
             ))
         }
     }
+}
+
+/// True if no erasure has begun since there were this many.
+pub(super) fn is_still(transaction: &Connection<'_>, erasures: i64) -> SqlResult<bool> {
+    Ok(number(transaction)? == erasures)
 }
 
 fn number(connection: &Connection<'_>) -> SqlResult<i64> {

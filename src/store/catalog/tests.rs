@@ -483,6 +483,11 @@ fn nothing_that_was_read_before_an_erasure_is_committed_after_it() {
     assert_eq!(known, [format!("mentions/{}", read[0].file().expect("a file").path)].into());
     let now = catalog.erasures().expect("a number");
     assert_eq!(catalog.move_all(&[change], now).expect("written"), [true]);
+    // Nor is a response.
+    catalog.keep_answer("key", b"before", noon(), after).expect("not kept");
+    assert_eq!(catalog.answer("key").expect("read"), None);
+    catalog.keep_answer("key", b"after", noon(), now).expect("written");
+    assert_eq!(catalog.answer("key").expect("read"), Some((Bytes::from_static(b"after"), noon())));
 }
 
 /// A file that is complete, but not part of the store yet, looks like one that a process has left behind.
@@ -604,8 +609,8 @@ fn processes_see_each_others_commits() {
     assert_eq!(one.cursor("list").expect("read").as_deref(), Some("8"));
     assert_eq!(one.cursor("other").expect("read"), None);
     let (early, late) = (noon(), noon() + TimeDelta::hours(1));
-    other.keep_answer("key", b"late", late).expect("written");
-    other.keep_answer("key", b"early", early).expect("ignored");
+    other.keep_answer("key", b"late", late, 0).expect("written");
+    other.keep_answer("key", b"early", early, 0).expect("ignored");
     assert_eq!(one.answer("key").expect("read"), Some((Bytes::from_static(b"late"), late)));
     assert_eq!(one.answered_at("key").expect("read"), Some(late));
     assert_eq!(one.answer("none").expect("read"), None);
@@ -733,7 +738,7 @@ fn a_full_device_and_a_lock_are_errors() {
     let dir = folder();
     let catalog = open(&dir);
     writer(&catalog).pragma_update(None, "max_page_count", 1).expect("set");
-    let error = catalog.keep_answer("key", &[7; 1_000_000], noon()).expect_err("full");
+    let error = catalog.keep_answer("key", &[7; 1_000_000], noon(), 0).expect_err("full");
     let place = dir.path().join("store");
     assert_eq!(
         error.to_string(),
