@@ -62,7 +62,7 @@ impl Connection {
             list = list.then(page(last.clone(), false).await?);
         }
         judged(&last, list.verdict(self.profile()));
-        if let Some(aid) = &list.nested {
+        if let Some(aid) = list.unlisted() {
             let note = format!(
                 "an entry of the list contains aid {aid}, which is not an entry itself: without a condition on aid, it is not read"
             );
@@ -177,9 +177,7 @@ impl Connection {
         // Without a freshness, no query would use it.
         let Some(from) = query.from_store.as_ref().filter(|from| from.invests()) else { return };
         let kept = match query.erasures.get() {
-            Some(Ok(erasures)) => {
-                from.store.keep_answer(key, body, query.begun + self.client.ahead(), *erasures).await
-            }
+            Some(Ok(erasures)) => from.store.keep_answer(key, body, query.begun + self.client.ahead(), *erasures).await,
             Some(Err(error)) => Err(error.clone()),
             None => return,
         };

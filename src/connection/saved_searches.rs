@@ -18,6 +18,9 @@ const EMPTY_PAGES: usize = 10;
 /// Values within values of an entry that are searched for aids.
 const DEPTH: usize = 4;
 
+/// Aids within entries that are kept until all pages have come.
+const NESTED: usize = 1_000;
+
 /// List of saved searches.
 #[derive(Debug)]
 pub(crate) struct SavedSearches {
@@ -41,8 +44,8 @@ pub(crate) struct SavedSearches {
     fan_out: Vec<String>,
     /// All aids with their names, each once; `None` if the list has no names.
     pub(super) names: Option<Vec<(String, String)>>,
-    /// An aid within an entry that no entry of its page has.
-    pub(super) nested: Option<String>,
+    /// Aids within entries that no entry of their page has, in the order of the list.
+    nested: Vec<String>,
 }
 
 impl SavedSearches {
@@ -114,7 +117,8 @@ impl SavedSearches {
         };
         let new = entries.len();
         let (rows, without_new, followed) = (batch.num_rows() as u64, usize::from(new == 0), HashSet::new());
-        let (nested, pages) = (nested_aid(&profile.tables.saved_searches, &body, &aids), vec![body]);
+        let (nested, pages) =
+            (nested_aids(&profile.tables.saved_searches, &body, &aids).unwrap_or_default(), vec![body]);
         Ok(Self { rows, pages, end, entries, new, without_new, followed, fan_out, names, nested, repeats: false })
     }
 
@@ -128,7 +132,8 @@ impl SavedSearches {
             names
         });
         self.pages.extend(next.pages);
-        self.nested = self.nested.or(next.nested);
+        self.nested.extend(next.nested);
+        self.nested.truncate(NESTED);
         self.repeats |= next.entries.iter().any(|entry| self.entries.contains(entry));
         let before = self.entries.len();
         self.entries.extend(next.entries);
@@ -220,6 +225,12 @@ impl SavedSearches {
         format!("complete: {} entries ({sign}){pages}", self.end.entries())
     }
 
+    /// The first aid within an entry that no entry of the pages has.
+    pub(super) fn unlisted(&self) -> Option<&str> {
+        let listed: HashSet<&str> = self.entries.iter().map(|(_, aid)| aid.as_str()).collect();
+        self.nested.iter().map(String::as_str).find(|aid| !listed.contains(aid))
+    }
+
     /// Aids that a query without an aid reads.
     pub(super) fn fan_out(&self) -> Vec<String> {
         self.fan_out.clone()
@@ -231,9 +242,9 @@ fn incomplete(sign: &str) -> Error {
     Error::new(ErrorKind::Incomplete, format!("the list of saved searches continues: {sign}"))
 }
 
-/// Returns an aid in an object within an entry, such as an item of `subSearches`, that no entry has: it is not listed. `None` if there
-/// is none, or if the field of aids has a name that other objects have as well.
-fn nested_aid(table: &TableSpec, body: &[u8], aids: &StringArray) -> Option<String> {
+/// Returns the aids in objects within entries, such as items of `subSearches`, that no entry of the page has, each once. `None` if the
+/// field of aids has a name that other objects have as well.
+fn nested_aids(table: &TableSpec, body: &[u8], aids: &StringArray) -> Option<Vec<String>> {
     let Origin::Field(at, _) = &table.column("aid")?.origin else { return None };
     let [field] = at.steps() else { return None };
     if field.eq_ignore_ascii_case("id") {
@@ -243,7 +254,10 @@ fn nested_aid(table: &TableSpec, body: &[u8], aids: &StringArray) -> Option<Stri
     let listed: HashSet<&str> = aids.iter().flatten().collect();
     let entries = table.sections.iter().filter_map(|section| section.at.member_of(&body)?.as_array()).flatten();
     let within = entries.filter_map(Value::as_object).flat_map(|entry| entry.values());
-    within.flat_map(|value| aids_in(value, field, DEPTH)).find(|aid| !listed.contains(aid.as_str()))
+    let mut known = HashSet::new();
+    let nested = within.flat_map(|value| aids_in(value, field, DEPTH));
+    let nested = nested.filter(|aid| !listed.contains(aid.as_str()) && known.insert(aid.clone()));
+    Some(nested.take(NESTED).collect())
 }
 
 /// Values of a field in the objects of a value, down to this depth.

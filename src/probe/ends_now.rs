@@ -356,7 +356,8 @@ mod tests {
     #[test]
     fn an_entry_of_the_current_hour_without_mentions_shows_no_end() {
         let states = |count: u64| {
-            let hours = json!([{"hour": "2026-06-30T12:00:00Z", "count": 3}, {"hour": "2026-06-30T13:00:00Z", "count": count}]);
+            let hours =
+                json!([{"hour": "2026-06-30T12:00:00Z", "count": 3}, {"hour": "2026-06-30T13:00:00Z", "count": count}]);
             let series = Series::over_time(&hours).expect("a series");
             let timeline = Some((vec!["window".to_owned()], series));
             let found = Findings { timeline, ..Findings::default() };

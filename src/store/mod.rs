@@ -221,6 +221,11 @@ fn timeline_of(subject: &Subject) -> String {
     format!("timeline of {} {}", subject.aid, subject.filters.to_json())
 }
 
+/// Name in the catalog of what the mentions beside a subject's timeline tell.
+fn shown_of(subject: &Subject) -> String {
+    format!("{}: mentions", timeline_of(subject))
+}
+
 /// Name of a request in the catalog.
 fn name_of(key: &RequestKey) -> String {
     format!("{}?{key}", key.path())
@@ -569,6 +574,18 @@ impl Store {
             cached.distrusted.insert(subject.clone(), at);
         }
         Ok(at)
+    }
+
+    /// Records that a read of a day lacked a mention that had come along with its count: such mentions tell nothing about the days of a
+    /// subject.
+    pub(crate) fn disregard_shown(&self, subject: &Subject, at: DateTime<Utc>) -> Result<()> {
+        self.optionally(|| self.catalog.set_cursor(&shown_of(subject), &at.timestamp_micros().to_string()))
+    }
+
+    /// Latest instant at which that was recorded.
+    pub(crate) fn disregarded_shown(&self, subject: &Subject) -> Result<Option<DateTime<Utc>>> {
+        let at = self.catalog.cursor(&shown_of(subject))?;
+        Ok(at.and_then(|at| DateTime::from_timestamp_micros(at.parse().ok()?)))
     }
 
     /// Stores a response without mentions, as of the instant by the service's clock at which it was requested. `erasures`: their number

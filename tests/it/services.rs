@@ -187,6 +187,27 @@ async fn saved_searches_within_an_entry_are_noted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_saved_search_within_an_entry_may_be_an_entry_of_another_page() {
+    let notes = "SELECT message FROM system.warnings WHERE message LIKE '%contains aid %'";
+    for (within, noted) in [(12, 0), (2, 0), (77, 1)] {
+        let pages = "[list]\npages = { parameter = \"page\", unit = \"page\", first = 1 }\n";
+        let lab = Lab::with(pages, move |asked| {
+            if !asked.list {
+                return ok(&search(asked, &mentions(3)));
+            }
+            let page = asked.parameters.iter().next().map_or(1, |(_, page)| page.parse::<usize>().unwrap());
+            let from = (page - 1) * 10;
+            let mut list = list((from..from + 10).take_while(|aid| *aid < 15));
+            list["data"]["savedSearches"][0]["subSearches"] = json!([entry(within)]);
+            list["paging"] = json!({"hasMore": from < 10});
+            ok(&list)
+        });
+        assert_eq!(lab.count("SELECT aid FROM saved_searches").await, (15, 2));
+        assert_eq!(lab.ask(notes).await.unwrap().len(), noted, "{within}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_list_in_pages_is_read_as_the_profile_says() {
     let read = |pages: &str, next: fn(usize) -> Value| {
         let changes = format!("[list]\npages = {pages}\n");

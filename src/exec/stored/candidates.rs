@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use datafusion::physical_expr::utils::collect_columns;
 
 use super::declared_later::DeclaredLater;
+use super::timeline::ShownMention;
 use crate::connection::Connection;
 use crate::error::Result;
 use crate::exec::requests::Requests;
@@ -23,8 +24,8 @@ use crate::profile::{ColumnSpec, Origin, Profile, TableKind, Trust, Zone};
 use crate::pushdown::windows_between;
 use crate::request::{PageRequest, RequestKey, RequestPlan};
 use crate::store::{
-    Columns, Division, Filters, FromStore, Regions, Subject, Terms, days_of, divide, divide_for_timeline, is_stored,
-    span_of,
+    Columns, Day, Division, Filters, FromStore, Regions, Subject, Terms, days_of, divide, divide_for_timeline,
+    is_stored, span_of,
 };
 
 /// Expected use of the store by a scan, as far as it is known before the first request.
@@ -212,6 +213,8 @@ pub(in crate::exec) struct Divisions {
     decided: Mutex<HashMap<Asked, Arc<Decided>>>,
     /// Number of erasures in the store when the first division was decided, if what is read will be stored.
     erasures: OnceLock<i64>,
+    /// Mentions that came along with daily counts, and that the stored days of a subject lack.
+    lacking: Mutex<Vec<(Subject, ShownMention)>>,
 }
 
 /// Identity of a plan: its mentions, its window, and the zone that the window is in.
@@ -231,6 +234,19 @@ impl Divisions {
     /// Number of erasures in the store before the query sent a request for mentions; `None` if that is not known.
     pub(super) fn erasures(&self) -> Option<i64> {
         self.erasures.get().copied()
+    }
+
+    /// Remembers mentions that came along with daily counts, and that stored days lack.
+    pub(super) fn note_lacking(&self, subject: &Subject, mentions: Vec<ShownMention>) {
+        let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        lacking.extend(mentions.into_iter().map(|mention| (subject.clone(), mention)));
+    }
+
+    /// Those of these days.
+    pub(super) fn lacking(&self, subject: &Subject, days: &Range<Day>) -> Vec<ShownMention> {
+        let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_days = lacking.iter().filter(|(of, (day, _))| of == subject && days.contains(day));
+        of_days.map(|(_, mention)| mention.clone()).collect()
     }
 
     /// Returns the division of a plan; `None` if the plan's window has no known instants.

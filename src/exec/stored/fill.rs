@@ -173,7 +173,44 @@ impl Driver {
             self.note(plan, &error);
         }
         self.compare_counts(&fill, &counts, plan).await;
+        if all {
+            self.compare_shown(&fill, plan).await;
+        }
         all
+    }
+
+    /// Looks in the days that were read for the mentions that had come along with their counts, and that they lacked before. If one is
+    /// still missing, such mentions tell nothing about stored days, and the counts alone confirm them.
+    async fn compare_shown(&self, fill: &Fill, plan: &RequestPlan) {
+        let lacking = self.divisions.lacking(&fill.subject, &fill.days);
+        if lacking.is_empty() {
+            return;
+        }
+        let (store, subject, now) = (Arc::clone(&fill.from.store), fill.subject.clone(), self.config.connection.now());
+        let missing = blocking(move || {
+            let regions = store.regions(&subject.aid)?;
+            for (day, id) in lacking {
+                let mut of_subject = regions.iter().filter(|(filters, _)| *filters == subject.filters);
+                let Some((_, region)) = of_subject.find(|(_, region)| region.days.contains(&day)) else { continue };
+                if !store.has_mention(&subject, region, day, &id)? {
+                    store.disregard_shown(&subject, now)?;
+                    return Ok(Some((day, id)));
+                }
+            }
+            Ok(None)
+        });
+        match missing.await {
+            Ok(None) => {}
+            Ok(Some((day, id))) => {
+                let message = format!(
+                    "mention {id} of {} came along with the daily counts, but not with the mentions of that day: stored days are \
+                     compared with the counts alone",
+                    date_of(day)
+                );
+                self.config.connection.client().log().note(&self.query.budget, plan.aid.clone(), message);
+            }
+            Err(error) => self.note(plan, &error),
+        }
     }
 
     /// Compares the numbers of mentions that were read with the timeline.

@@ -92,6 +92,8 @@ impl Expected {
 pub(super) struct Compared {
     /// Days whose counts differ.
     pub(super) differing: HashSet<Day>,
+    /// Mentions that came along with the counts, and that their days lack.
+    pub(super) lacking: Vec<ShownMention>,
     /// Regions whose counts agree.
     pub(super) confirmed: Vec<i64>,
     /// Those of them whose days had settled.
@@ -121,8 +123,10 @@ impl Compared {
             }
             // The counts may agree although other mentions are counted.
             for (day, id) in expected.shown.iter().filter(|(day, _)| part.days.contains(day)) {
-                let is_stored = store.has_mention(subject, &part.region, *day, id);
-                compared.differing.extend((!is_stored.unwrap_or_default()).then_some(*day));
+                if !store.has_mention(subject, &part.region, *day, id).unwrap_or_default() {
+                    compared.differing.insert(*day);
+                    compared.lacking.push((*day, id.clone()));
+                }
             }
             let agrees = |day: Day| !compared.differing.contains(&day) && expected.is_whole(day);
             let Some(id) = part.region.id.filter(|_| part.days.clone().all(agrees)) else { continue };
@@ -161,7 +165,15 @@ impl Driver {
         let (store, writes, stored) = (Arc::clone(&from.store), from.writes, division.stored.clone());
         // Without a freshness, the next query confirms them again.
         let divides = from.invests();
+        let (of, rescan) = (subject.clone(), self.config.connection.profile().store.rescan.length());
         let compared = blocking(move || {
+            let mut expected = expected;
+            // They are compared again after a while.
+            let is_recent = |at: DateTime<Utc>| terms.now.checked_sub_signed(rescan).is_none_or(|age| at > age);
+            let disregarded = || store.disregarded_shown(&subject).ok().flatten();
+            if !expected.shown.is_empty() && disregarded().is_some_and(is_recent) {
+                expected.shown.clear();
+            }
             let compared = Compared::of(&store, &subject, &terms, &stored, &expected);
             let recorded = match writes {
                 true => store.confirm(expected.as_of, &compared.confirmed, &compared.sealed),
@@ -171,19 +183,20 @@ impl Driver {
                 true => recorded.and_then(|()| store.confirm_parts(&subject, expected.as_of, &compared.parts)),
                 false => recorded,
             };
-            Ok((compared.differing, recorded))
+            Ok((compared.differing, compared.lacking, recorded))
         });
-        let differing = match compared.await {
-            Ok((differing, Ok(()))) => differing,
-            Ok((differing, Err(error))) => {
+        let (differing, lacking) = match compared.await {
+            Ok((differing, lacking, Ok(()))) => (differing, lacking),
+            Ok((differing, lacking, Err(error))) => {
                 self.note(plan, &error);
-                differing
+                (differing, lacking)
             }
             Err(error) => {
                 self.note(plan, &error);
-                division.stored.iter().flat_map(|part| part.days.clone()).collect()
+                (division.stored.iter().flat_map(|part| part.days.clone()).collect(), Vec::new())
             }
         };
+        self.divisions.note_lacking(&of, lacking);
         let page = plan.pages.map_or(1, |pages| pages.size);
         division.without(span, |day| differing.contains(&day)).with_fewer_gaps(page)
     }
