@@ -27,7 +27,7 @@ use super::filling::{DAILY, blocking, month_of};
 use super::index::Indexed;
 use super::lease::{Leased, Work};
 use super::region::{DataFile, Day, Region, Rows, Subject};
-use super::{Store, Written};
+use super::{ATTEMPTS, Store, Written};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Size from which on a file is not merged with others, in bytes.
@@ -88,16 +88,36 @@ pub(super) type Group = Vec<(Subject, Vec<Region>)>;
 pub(super) type Keep<'k> = &'k dyn Fn(&Layout, &RecordBatch) -> Result<BooleanArray>;
 
 impl Store {
-    /// Merges small files. Nothing is indexed or removed.
+    /// Merges small files. Nothing is indexed or removed. If mentions are erased meanwhile, it begins anew.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if files cannot be read or written. What was merged stays merged.
     pub(crate) fn merge_small(&self, now: DateTime<Utc>, settling: TimeDelta, extent: Extent) -> Result<Compacted> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let erasures = self.catalog.erasures()?;
+            let has_erased = || self.catalog.erasures().is_ok_and(|later| later != erasures);
+            match self.try_merge_small(now, settling, extent, erasures) {
+                Err(error) if error.may_pass() && attempts < ATTEMPTS && has_erased() => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// As [`merge_small`](Self::merge_small), with the number of erasures so far.
+    fn try_merge_small(
+        &self,
+        now: DateTime<Utc>,
+        settling: TimeDelta,
+        extent: Extent,
+        erasures: i64,
+    ) -> Result<Compacted> {
         let mut compacted = Compacted::default();
         if extent == Extent::All {
             self.discard_lost()?;
         }
-        let (today, erasures) = (day_of(now.timestamp_micros()), self.catalog.erasures()?);
+        let today = day_of(now.timestamp_micros());
         let merging = Merging { store: self, today, settling, erasures };
         for subjects in self.sharing()? {
             for (version, files) in files_of(&subjects) {

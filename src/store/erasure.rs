@@ -99,25 +99,18 @@ impl Store {
     /// Those of [`erase`](Self::erase), but for those of rewriting the catalog.
     pub(crate) fn retain_from(&self, date: NaiveDate, now: DateTime<Utc>, settling: TimeDelta) -> Result<Erased> {
         let first = start_of(date.to_epoch_days());
-        let mut attempts = 0;
-        loop {
-            let mut is_older = self.deleted_files()?.iter().any(|file| file.times.0 < first);
-            for aid in self.catalog.aids()? {
-                is_older =
-                    is_older || self.regions(&aid)?.iter().any(|(_, region)| start_of(region.days.start) < first);
-            }
-            if !is_older {
-                return Ok(Erased::default());
-            }
-            attempts += 1;
-            match self.rewrite_without(None, &Erase::Before(date), now, settling) {
-                Err(error) if error.may_pass() && attempts < ATTEMPTS => {}
-                done => return done,
-            }
+        let mut is_older = self.deleted_files()?.iter().any(|file| file.times.0 < first);
+        for aid in self.catalog.aids()? {
+            is_older = is_older || self.regions(&aid)?.iter().any(|(_, region)| start_of(region.days.start) < first);
+        }
+        match is_older {
+            true => self.rewrite_without(None, &Erase::Before(date), now, settling),
+            false => Ok(Erased::default()),
         }
     }
 
-    /// Removes mentions from regions, and writes the files that have such rows again without them.
+    /// Removes mentions from regions, and writes the files that have such rows again without them. If another process changes them, or
+    /// begins an erasure, that is repeated for what is left.
     fn rewrite_without(
         &self,
         aid: Option<&str>,
@@ -128,7 +121,37 @@ impl Store {
         let mut erased = Erased::default();
         let before = self.counts(aid)?;
         let values = self.values_of(what)?;
-        self.discard_unreadable(&values)?;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match self.try_rewrite_without(aid, what, &values, (now, settling), &mut erased) {
+                Err(error) if error.may_pass() && attempts < ATTEMPTS => {}
+                done => {
+                    done?;
+                    break;
+                }
+            }
+        }
+        let after = self.counts(aid)?;
+        for (key, mentions) in &before {
+            let left = after.get(key);
+            erased.mentions += mentions - left.copied().unwrap_or_default().min(*mentions);
+            erased.days += u64::from(left != Some(mentions));
+        }
+        Ok(erased)
+    }
+
+    /// As [`rewrite_without`](Self::rewrite_without), once. `values`: those by which conditions may name what is erased. Adds the numbers
+    /// of files and of deleted mentions.
+    fn try_rewrite_without(
+        &self,
+        aid: Option<&str>,
+        what: &Erase,
+        values: &BTreeSet<String>,
+        (now, settling): (DateTime<Utc>, TimeDelta),
+        erased: &mut Erased,
+    ) -> Result<()> {
+        self.discard_unreadable(values)?;
         if let Erase::Before(date) = what {
             self.cut(aid, date.to_epoch_days())?;
         }
@@ -168,14 +191,8 @@ impl Store {
                 }
             }
         }
-        erased.deleted = self.erase_deleted(aid, what)?;
-        let after = self.counts(aid)?;
-        for (key, mentions) in &before {
-            let left = after.get(key);
-            erased.mentions += mentions - left.copied().unwrap_or_default().min(*mentions);
-            erased.days += u64::from(left != Some(mentions));
-        }
-        Ok(erased)
+        erased.deleted += self.erase_deleted(aid, what)?;
+        Ok(())
     }
 
     /// Number of mentions of each stored day.

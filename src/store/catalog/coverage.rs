@@ -129,7 +129,7 @@ impl Catalog {
         self.write_settling(|transaction, deletes| {
             self.check_leases(transaction, changes, merges)?;
             if let Some(erasures) = erasures {
-                erasures::check(transaction, erasures)?;
+                erasures::check(transaction, erasures, merges)?;
             }
             let mut snapshot = Snapshot::begin(transaction, self.time_in(transaction)?)?;
             let (mut made, mut touched) = (Vec::with_capacity(changes.len()), BTreeSet::new());

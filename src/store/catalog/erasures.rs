@@ -28,15 +28,19 @@ impl Catalog {
     }
 }
 
-/// Verifies within a commit that no erasure has begun since there were this many.
+/// Verifies within a commit that no erasure has begun since there were this many. `merges`: set if mentions of files are committed, and
+/// not those of responses.
 ///
 /// # Errors
 /// [`ErrorKind::Store`] if one has.
-pub(super) fn check(transaction: &Connection<'_>, erasures: i64) -> SqlResult<()> {
+pub(super) fn check(transaction: &Connection<'_>, erasures: i64, merges: bool) -> SqlResult<()> {
     match is_still(transaction, erasures)? {
         true => Ok(()),
         false => {
-            let what = "another process has erased mentions since these were read, so they are not stored";
+            let what = match merges {
+                true => "another process has erased mentions since these files were read, so they are not replaced",
+                false => "another process has erased mentions since these were read, so they are not stored",
+            };
             Err(SqlError::Own(
                 Error::new(ErrorKind::Store, what).advice("run the query or the command again").passing(),
             ))
