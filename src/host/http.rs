@@ -352,6 +352,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_body_that_becomes_too_long_at_the_end_of_its_time_is_too_long() {
+        let parts = stream::unfold(0, |at: usize| async move {
+            sleep(Duration::from_secs(8)).await;
+            let bytes = if at < 6 { 1 } else { 1 << 10 };
+            Some((Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b'x'; bytes]))), at + 1))
+        });
+        let (status, line) = received(StreamBody::new(parts.boxed()), 100, None).await.expect_err("1 KiB");
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{line}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_response_ends_if_the_client_stops_reading_and_not_if_there_is_nothing_to_send() {
         let (mut client, server) = duplex(64);
         let mut server = WhileRead::new(server, Duration::from_secs(10));
