@@ -197,7 +197,7 @@ async fn conditions_that_may_fail_hide_no_time_and_no_saved_search_beside_them()
     let of_both = format!("aid IN ('{BIG}', '{OTHER}') AND {since}");
     let later = "published_at >= '2026-06-26' AND views > 20";
     let cases = [
-        (format!("aid = '{BIG}' AND ({since} AND likes + shares > 10 OR {later}) AND likes > 0"), &of_big, 0),
+        (format!("aid = '{BIG}' AND ({since} AND likes + shares > 10 OR {later}) AND likes > 0"), &of_big, 0_u64),
         (
             format!("aid = '{BIG}' AND NOT (published_at < '2026-06-24' OR likes + shares <= 10) AND likes > 0"),
             &of_big,
