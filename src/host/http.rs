@@ -281,9 +281,9 @@ where
     };
     let receive = async {
         let (mut body, mut all) = (body, BytesMut::new());
-        while let Some(frame) = timeout(STALLED, body.frame()).await.map_err(|_| late(STALLED))? {
-            let frame =
-                frame.map_err(|error| (StatusCode::BAD_REQUEST, format!("cannot read the request: {error}")))?;
+        while let Some(frame) = timeout(STALLED, body.frame()).await.map_err(|_| (late(STALLED), None::<B>))? {
+            let broken = |error: B::Error| (StatusCode::BAD_REQUEST, format!("cannot read the request: {error}"));
+            let frame = frame.map_err(|error| (broken(error), None::<B>))?;
             let part = frame.into_data().unwrap_or_default();
             let bytes = all.len() + part.len();
             let refused = match bytes > most {
@@ -298,15 +298,22 @@ where
             };
             if let Some(refused) = refused {
                 drop((all, memory));
-                // A client reads no response before it has sent its request.
-                discard_body(body).await;
-                return Err(refused);
+                return Err((refused, Some(body)));
             }
             all.extend_from_slice(&part);
         }
         Ok((all.freeze(), memory))
     };
-    timeout(BODY, receive).await.map_err(|_| late(BODY))?
+    let (refused, rest) = match timeout(BODY, receive).await {
+        Ok(Ok(whole)) => return Ok(whole),
+        Ok(Err(refused)) => refused,
+        Err(_) => return Err(late(BODY)),
+    };
+    if let Some(rest) = rest {
+        // A client reads no response before it has sent its request.
+        discard_body(rest).await;
+    }
+    Err(refused)
 }
 
 #[cfg(test)]
@@ -342,6 +349,17 @@ mod tests {
         let (status, line) = received(body, 10 << 10, None).await.expect_err("100 KiB");
         assert!(status == StatusCode::PAYLOAD_TOO_LARGE && line.contains("too long"), "{line}");
         assert_eq!(read.into_inner(), 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_becomes_too_long_at_the_end_of_its_time_is_too_long() {
+        let parts = stream::unfold(0, |at: usize| async move {
+            sleep(Duration::from_secs(8)).await;
+            let bytes = if at < 6 { 1 } else { 1 << 10 };
+            Some((Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b'x'; bytes]))), at + 1))
+        });
+        let (status, line) = received(StreamBody::new(parts.boxed()), 100, None).await.expect_err("1 KiB");
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{line}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -211,6 +211,7 @@ impl Pending {
     /// # Errors
     /// Those of [`run`](Self::run).
     pub(crate) fn run_in_parts(self: Arc<Self>, session: Arc<Session>, host: &Host) -> Result<Reading, Failure> {
+        debug_assert!(self.plans.len() <= 1, "a portal has one set of parameters");
         self.start(session, host, Some(Wanted::default()), PART, Ok)
     }
 

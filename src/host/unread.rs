@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 /// Bytes that are dropped; a client that sends more may lose the error.
@@ -18,8 +18,19 @@ const PART: usize = 16 << 10;
 /// Time after which a client that still sends may lose the error.
 const TIME: Duration = Duration::from_secs(5);
 
+/// Ends the output of a connection, and drops its input until the client closes it, or the limits are reached.
+pub(crate) async fn close(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    // With TLS, the end is a message, and waits for a client that reads nothing.
+    let closed = async {
+        if socket.shutdown().await.is_ok() {
+            discard(socket).await;
+        }
+    };
+    let _ = timeout(TIME, closed).await;
+}
+
 /// Drops the input of a connection until the client closes it, or the limits are reached.
-pub(crate) async fn discard(socket: &mut (impl AsyncRead + Unpin)) {
+async fn discard(socket: &mut (impl AsyncRead + Unpin)) {
     let dropped = async {
         let (mut part, mut left) = (vec![0; PART], BYTES);
         while left > 0 {
@@ -52,7 +63,7 @@ mod tests {
     use futures::{StreamExt, stream};
     use http_body_util::StreamBody;
     use hyper::body::Frame;
-    use tokio::io::{AsyncWriteExt, duplex};
+    use tokio::io::duplex;
     use tokio::time::Instant;
 
     use super::*;

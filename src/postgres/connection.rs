@@ -211,6 +211,8 @@ struct Savepoint {
     name: String,
     /// Which of the changes before it were local.
     local: Vec<bool>,
+    /// Savepoints of this name with the same changes before them: some drivers set one before each statement, and release none.
+    count: usize,
     _held: SessionMemory,
 }
 

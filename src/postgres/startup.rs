@@ -85,9 +85,9 @@ pub(super) fn closed(reason: Reason) -> Lost {
 pub(super) async fn end(wire: &mut Wire, lost: Lost) {
     if let Lost::Reported(report) = lost {
         // The client may have disconnected.
-        let _ = wire.report(&report).await;
-        let _ = wire.flush().await;
-        wire.close().await;
+        if wire.report(&report).await.is_ok() && wire.flush().await.is_ok() {
+            wire.close().await;
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::report::{Report, Severity};
 use super::rows::Rows;
 use crate::host::shares::Received;
-use crate::host::unread::discard;
+use crate::host::unread;
 
 /// Time after which memory for input is asked for again.
 const ROOM: Duration = Duration::from_secs(1);
@@ -338,8 +338,8 @@ impl Wire {
     /// the network does not drop the error.
     pub(super) async fn close(&mut self) {
         (self.input, self.received) = (BytesMut::new(), None);
-        if self.refused && self.socket.shutdown().await.is_ok() {
-            discard(&mut self.socket).await;
+        if self.refused {
+            unread::close(&mut self.socket).await;
         }
     }
 

@@ -149,7 +149,7 @@ impl TreeNodeVisitor<'_> for Calls {
             return Ok(TreeNodeRecursion::Continue);
         }
         let message = format!(
-            "statement too complex: more than {CALLS} functions within each other, with those of operators such as the \
+            "statement too complex: more than {CALLS} nested functions, with those of operators such as the \
              product of an interval"
         );
         Err(too_large(message, "compute parts of it in a temporary table"))
@@ -328,7 +328,7 @@ mod tests {
         let nested = |levels: usize| (0..levels).fold(col("column1"), |inner, _| abs(inner + lit(1_i64)));
         check(nested(CALLS).is_null()).expect("as many as are taken");
         let error = check(nested(CALLS + 1).is_null()).expect_err("one more").to_string();
-        assert!(error.contains("150 functions within each other"), "{error}");
+        assert!(error.contains("150 nested functions"), "{error}");
         check((0..CALLS + 1).fold(col("column1"), |inner, _| inner + abs(lit(1_i64)))).expect("beside each other");
     }
 

@@ -187,6 +187,43 @@ async fn alternatives_that_name_their_saved_search_read_no_other() {
     }
 }
 
+/// Sums and casts fail for some values. The oracle is the engine without our rules.
+#[tokio::test]
+async fn conditions_that_may_fail_hide_no_time_and_no_saved_search_beside_them() {
+    let world = World::new().await;
+    let plain = plain(&world);
+    let since = "published_at >= '2026-06-24'";
+    let of_big = format!("aid = '{BIG}' AND {since}");
+    let of_both = format!("aid IN ('{BIG}', '{OTHER}') AND {since}");
+    let later = "published_at >= '2026-06-26' AND views > 20";
+    let cases = [
+        (format!("aid = '{BIG}' AND ({since} AND likes + shares > 10 OR {later}) AND likes > 0"), &of_big, 0_u64),
+        (
+            format!("aid = '{BIG}' AND NOT (published_at < '2026-06-24' OR likes + shares <= 10) AND likes > 0"),
+            &of_big,
+            0,
+        ),
+        (
+            format!(
+                "(aid = '{BIG}' AND likes + shares > 10 OR aid = '{OTHER}' AND views > 20) AND likes > 0 AND {since}"
+            ),
+            &of_both,
+            0,
+        ),
+        // The list is read for the aids.
+        (format!("aid::int = {BIG} AND likes + shares > 100 AND {since}"), &of_big, 1),
+    ];
+    let read =
+        |condition: &str| format!("SELECT id, aid FROM {CATALOG}.v4.mentions WHERE {condition} ORDER BY id, aid");
+    for (condition, of, list) in cases {
+        let sql = read(&condition);
+        let (found, requests) = world.cost(&sql).await;
+        assert_eq!(requests, list + world.cost(&read(of)).await.1, "{condition}");
+        let expected = plain.sql(&sql).await.unwrap().collect().await.unwrap();
+        assert_eq!(found, rows(&expected), "{condition}");
+    }
+}
+
 #[tokio::test]
 async fn a_query_asks_each_question_once() {
     let world = World::new().await;

@@ -108,21 +108,33 @@ impl Connection {
 
     async fn set_savepoint(&mut self, name: String) -> Result<(), Stop> {
         self.check_in_transaction("SAVEPOINT")?;
+        let local: Vec<bool> = self.changes.iter().map(|change| change.local).collect();
+        if let Some(last) = self.savepoints.last_mut()
+            && last.name == name
+            && last.local == local
+        {
+            last.count += 1;
+            return self.complete("SAVEPOINT").await;
+        }
         if self.savepoints.len() >= SAVEPOINTS {
             let line = format!("too many savepoints: a transaction is limited to {SAVEPOINTS}; release some");
             return Err(Report::error("54000", line).into());
         }
-        let local: Vec<bool> = self.changes.iter().map(|change| change.local).collect();
         let bytes = size_of::<Savepoint>() + name.len() + local.len();
         let held = self.shared.host.hold(&self.session, "savepoint", bytes)?;
-        self.savepoints.push(Savepoint { name, local, _held: held });
+        self.savepoints.push(Savepoint { name, local, count: 1, _held: held });
         self.complete("SAVEPOINT").await
     }
 
     async fn release(&mut self, name: &str) -> Result<(), Stop> {
         self.check_in_transaction("RELEASE SAVEPOINT")?;
         let at = self.savepoint(name)?;
-        self.savepoints.truncate(at);
+        if self.savepoints[at].count > 1 {
+            self.savepoints[at].count -= 1;
+            self.savepoints.truncate(at + 1);
+        } else {
+            self.savepoints.truncate(at);
+        }
         self.complete("RELEASE").await
     }
 

@@ -73,7 +73,7 @@ fn array_in_order(query: &Query, sorts: &[OrderByExpr]) -> Option<SqlExpr> {
     }
     let is_value = |key: &SqlExpr| {
         digits_of(key).as_deref() == Some("1")
-            || matches!((key, &alias), (SqlExpr::Identifier(key), Some(alias)) if key == alias)
+            || matches!((key, &alias), (SqlExpr::Identifier(key), Some(alias)) if same(key, alias))
     };
     let keys: Vec<OrderByExpr> = sorts
         .iter()
@@ -82,17 +82,31 @@ fn array_in_order(query: &Query, sorts: &[OrderByExpr]) -> Option<SqlExpr> {
             false => sort.clone(),
         })
         .collect();
-    let column = |at: usize| Ident::with_quote('"', format!("{COLUMN}{at}"));
+    // Other clauses, such as GROUP BY, may name the item.
+    let column = |at: usize| match &alias {
+        Some(alias) if at == 0 => alias.clone(),
+        _ => Ident::with_quote('"', format!("{COLUMN}{at}")),
+    };
     let columns = std::iter::once(&value).chain(keys.iter().map(|key| &key.expr)).enumerate();
     select.projection =
         columns.map(|(at, expr)| SelectItem::ExprWithAlias { expr: expr.clone(), alias: column(at) }).collect();
+    let of_column = |at: usize| SqlExpr::Identifier(column(at));
+    let keys: Vec<OrderByExpr> =
+        keys.into_iter().zip(1..).map(|(key, at)| OrderByExpr { expr: of_column(at), ..key }).collect();
     if let Some(order) = &mut rows.order_by {
         order.kind = OrderByKind::Expressions(keys.clone());
     }
-    let of_column = |at: usize| SqlExpr::Identifier(column(at));
-    let keys = keys.into_iter().zip(1..).map(|(key, at)| OrderByExpr { expr: of_column(at), ..key }).collect();
     let items = vec![SelectItem::UnnamedExpr(sorted_items(of_column(0), keys))];
     Some(empty_without_rows(query_of(items, vec![derived(Box::new(rows), Vec::new())])))
+}
+
+/// True for the same name. One without quotes is in lower case.
+fn same(one: &Ident, other: &Ident) -> bool {
+    let folded = |name: &Ident| match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    };
+    folded(one) == folded(other)
 }
 
 /// A subquery as an item of FROM.

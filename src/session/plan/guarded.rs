@@ -3,8 +3,8 @@
 //!
 //! The engine may evaluate both conditions for a row, and then fails. In our sessions, a condition that may fail is
 //! computed only for rows for which the other conditions on the same columns leave the result open, and in WHERE and ON only for
-//! rows that satisfy those before it that may fail as well. All further conditions, such as those that determine requests,
-//! stay where they are.
+//! rows that satisfy those before it that may fail as well and share a column with it. All further conditions, such as those that
+//! determine requests, stay where they are. What a condition implies without its parts that may fail is a condition of its own.
 //!
 //! The optimizer turns a CASE of truth values into AND and OR. If its parts may fail, its results are numbers here.
 //!
@@ -22,6 +22,9 @@ use datafusion::logical_expr::{BinaryExpr, Case, Expr, Join, LogicalPlan, Operat
 
 use crate::functions::{TypeIn, has_domain};
 use crate::optimizer::expressions::has_subquery;
+
+/// Guards times parts that may fail, at most: beyond, the parts of a condition stay as they are.
+const COPIES: usize = 10_000;
 
 /// Returns the plan with guarded conditions.
 ///
@@ -103,14 +106,26 @@ impl Over<'_> {
             return Ok(None);
         }
         let parts = split_conjunction_owned(condition.clone());
+        // The saved searches and times that these name decide requests, and are not seen within a CASE.
+        let mut implied = Vec::new();
+        for part in &parts {
+            if self.may_fail(part)?
+                && let Some(weaker) = self.implied(part, false)?
+            {
+                implied.push((part.clone(), weaker));
+            }
+        }
         let parts = parts.into_iter().map(|part| self.guarded_within(part)).collect::<Result<Vec<_>>>()?;
         let (guards, failing) = self.divided(parts)?;
+        let few = are_few(guards.len(), failing.len());
         let (mut conditions, mut alone) = (guards.clone(), Vec::new());
         for mut part in failing {
             match &mut part {
                 Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) if is_key(left, right) => {
-                    self.guard_key(&guards, left)?;
-                    self.guard_key(&guards, right)?;
+                    if few {
+                        self.guard_key(&guards, left)?;
+                        self.guard_key(&guards, right)?;
+                    }
                     conditions.push(part);
                 }
                 _ => alone.push(part),
@@ -119,7 +134,36 @@ impl Over<'_> {
         for group in groups(alone) {
             conditions.push(guarded_group(&guards, group)?);
         }
+        if are_few(implied.len(), conditions.len()) {
+            implied.retain(|(part, _)| !conditions.contains(part));
+        }
+        conditions.extend(implied.into_iter().map(|(_, weaker)| weaker));
         Ok(conjunction(conditions))
+    }
+
+    /// Returns what follows from a condition, or from its negation, without its parts that may fail; `None` if that is nothing.
+    fn implied(self, condition: &Expr, negated: bool) -> Result<Option<Expr>> {
+        if let Expr::Not(inner) = condition {
+            return self.implied(inner, !negated);
+        }
+        if let Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) = condition {
+            let all = (*op == Operator::And) != negated;
+            let mut known = Vec::new();
+            for part in split_binary(condition, *op) {
+                match self.implied(part, negated)? {
+                    Some(part) => known.push(part),
+                    None if !all => return Ok(None),
+                    None => {}
+                }
+            }
+            let op = if all { Operator::And } else { Operator::Or };
+            return Ok(known.into_iter().reduce(|left, right| binary_expr(left, op, right)));
+        }
+        let once = condition.is_volatile() || condition.contains_outer() || has_subquery(condition);
+        if once || self.may_fail(condition)? {
+            return Ok(None);
+        }
+        Ok(Some(if negated { Expr::Not(Box::new(condition.clone())) } else { condition.clone() }))
     }
 
     /// The join with guarded conditions. A key that may fail is NULL, which equals nothing, where a condition excludes the row.
@@ -208,6 +252,9 @@ impl Over<'_> {
     /// the result open. The others come first.
     fn open_ones(self, parts: Vec<Expr>, op: Operator) -> Result<Vec<Expr>> {
         let (guards, failing) = self.divided(parts)?;
+        if !are_few(guards.len(), failing.len()) {
+            return Ok(guards.into_iter().chain(failing).collect());
+        }
         let below_guard = |expr: Expr| -> Result<Expr> {
             let Some(guard) = guard_of(&guards, &expr, op) else { return Ok(expr) };
             let open = if op == Operator::Or { guard.is_not_true() } else { guard.is_not_false() };
@@ -290,6 +337,11 @@ fn only_where(guard: Expr, condition: Expr) -> Result<Expr> {
     Ok(when(guard, cast(condition, DataType::Int8)).end()?.eq(lit(1_i8)))
 }
 
+/// True if a copy of all guards for each part that may fail is not too much.
+fn are_few(guards: usize, failing: usize) -> bool {
+    guards.saturating_mul(failing) <= COPIES
+}
+
 /// The guards about the columns of an expression, which can be evaluated twice.
 fn guard_of(guards: &[Expr], expr: &Expr, op: Operator) -> Option<Expr> {
     let columns = expr.column_refs();
@@ -310,25 +362,43 @@ fn is_key(left: &Expr, right: &Expr) -> bool {
 }
 
 fn tables(expr: &Expr) -> HashSet<Option<TableReference>> {
-    expr.column_refs().into_iter().map(|column| column.relation.clone()).collect()
+    tables_of(expr.column_refs())
 }
 
-/// Conditions over columns of the same tables, in the order of the statement. Each that uses a column of an outer query is alone.
+fn tables_of<'c>(columns: impl IntoIterator<Item = &'c Column>) -> HashSet<Option<TableReference>> {
+    columns.into_iter().map(|column| column.relation.clone()).collect()
+}
+
+/// Conditions over columns of the same tables that share columns, directly or through others, in the order of the statement. Others
+/// do not guard each other, so that a condition on the aid alone still excludes saved searches. Each that uses a column of an outer
+/// query is alone.
 fn groups(conditions: Vec<Expr>) -> Vec<Vec<Expr>> {
-    let mut groups: Vec<(HashSet<Option<TableReference>>, Vec<Expr>)> = Vec::new();
+    let mut groups: Vec<(HashSet<Column>, Vec<(usize, Expr)>)> = Vec::new();
     let mut of_outer = Vec::new();
-    for condition in conditions {
+    for (at, condition) in conditions.into_iter().enumerate() {
         if condition.contains_outer() {
             of_outer.push(vec![condition]);
             continue;
         }
-        let of = tables(&condition);
-        match groups.iter_mut().find(|(known, _)| *known == of) {
-            Some((_, group)) => group.push(condition),
-            None => groups.push((of, vec![condition])),
+        let columns: HashSet<Column> = condition.column_refs().into_iter().cloned().collect();
+        let of = tables_of(&columns);
+        let (mut shared, others): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|(known, _)| !known.is_disjoint(&columns) && tables_of(known) == of);
+        groups = others;
+        let (mut known, mut group) = shared.pop().unwrap_or_default();
+        known.extend(columns);
+        group.push((at, condition));
+        for (columns, conditions) in shared {
+            known.extend(columns);
+            group.extend(conditions);
         }
+        groups.push((known, group));
     }
-    groups.into_iter().map(|(_, group)| group).chain(of_outer).collect()
+    let in_order = |(_, mut group): (HashSet<Column>, Vec<(usize, Expr)>)| {
+        group.sort_by_key(|(at, _)| *at);
+        group.into_iter().map(|(_, condition)| condition).collect::<Vec<Expr>>()
+    };
+    groups.into_iter().map(in_order).chain(of_outer).collect()
 }
 
 /// Conditions that may fail, each evaluated only where the guards and the conditions before it are true.
