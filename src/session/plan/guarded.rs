@@ -369,11 +369,14 @@ fn tables_of<'c>(columns: impl IntoIterator<Item = &'c Column>) -> HashSet<Optio
     columns.into_iter().map(|column| column.relation.clone()).collect()
 }
 
+/// Columns, and the conditions over them with their places in the statement.
+type Group = (HashSet<Column>, Vec<(usize, Expr)>);
+
 /// Conditions over columns of the same tables that share columns, directly or through others, in the order of the statement. Others
 /// do not guard each other, so that a condition on the aid alone still excludes saved searches. Each that uses a column of an outer
 /// query is alone.
 fn groups(conditions: Vec<Expr>) -> Vec<Vec<Expr>> {
-    let mut groups: Vec<(HashSet<Column>, Vec<(usize, Expr)>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let mut of_outer = Vec::new();
     for (at, condition) in conditions.into_iter().enumerate() {
         if condition.contains_outer() {
@@ -394,7 +397,7 @@ fn groups(conditions: Vec<Expr>) -> Vec<Vec<Expr>> {
         }
         groups.push((known, group));
     }
-    let in_order = |(_, mut group): (HashSet<Column>, Vec<(usize, Expr)>)| {
+    let in_order = |(_, mut group): Group| {
         group.sort_by_key(|(at, _)| *at);
         group.into_iter().map(|(_, condition)| condition).collect::<Vec<Expr>>()
     };
